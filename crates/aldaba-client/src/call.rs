@@ -1,6 +1,6 @@
-//! One call of the API: the request, its retries, and what the answer means.
+//! One call of the API: the request, its retries, and the meaning of the answer.
 
-use crate::retry::{Failed, Progress, Repeat};
+use crate::retry::{CallProgress, Failed, Repeat};
 use crate::transport::Answer;
 use crate::{Client, Error, clock};
 use bytes::Bytes;
@@ -13,16 +13,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// What stands in a path or a query as it is.
+/// The characters that a path or a query holds unescaped.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// Bytes of an answer. The largest payload fits, also as a text within JSON.
-const MOST_BYTES: usize = 64 << 20;
-/// Bytes of a part of a list. As many of the largest messages as an answer of Aldaba's can have fit.
-const MOST_BYTES_OF_A_LIST: usize = 256 << 20;
-/// So much of an answer that cannot be read is shown.
-const SHOWN_CHARACTERS: usize = 200;
+/// The largest answer, in bytes. The largest payload fits, even as a string within JSON.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// The largest page of a list, in bytes. It is more than any page of Aldaba has.
+const MAX_PAGE_BYTES: usize = 256 << 20;
+/// How many characters of an unreadable answer are shown.
+const MAX_SHOWN_CHARACTERS: usize = 200;
 
-/// A call that is being put together. What is wrong with it is told when it is made.
+/// A call that is being prepared. Its mistakes are reported when it is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     method: Method,
@@ -30,11 +30,11 @@ pub(crate) struct Call {
     query: Vec<(String, String)>,
     body: Option<Result<Bytes, Error>>,
     repeat: Repeat,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 impl Call {
-    /// The parts of the path below `/api/v1`: fixed words and ids.
+    /// `parts`: fixed words and ids, the path below `/api/v1`.
     pub(crate) fn new(method: Method, parts: &[&str]) -> Self {
         Self {
             method,
@@ -42,7 +42,7 @@ impl Call {
             query: Vec::new(),
             body: None,
             repeat: Repeat::Safe,
-            most_bytes: MOST_BYTES,
+            max_bytes: MAX_ANSWER_BYTES,
         }
     }
 
@@ -67,7 +67,7 @@ impl Call {
     }
 
     pub(crate) fn json(mut self, body: &impl Serialize) -> Self {
-        let unfit = |error| Error::Request { detail: format!("what is to be sent is no JSON: {error}") };
+        let unfit = |error| Error::Request { detail: format!("the body cannot be written as JSON: {error}") };
         self.body = Some(serde_json::to_vec(body).map(Bytes::from).map_err(unfit));
         self
     }
@@ -77,7 +77,7 @@ impl Call {
         self
     }
 
-    /// Every field that is there; lists are separated by commas.
+    /// Adds every field that has a value; the items of a list are joined by commas.
     pub(crate) fn query_of(mut self, fields: &impl Serialize) -> Self {
         let Ok(Value::Object(fields)) = serde_json::to_value(fields) else { return self };
         for (name, value) in fields {
@@ -96,14 +96,14 @@ impl Call {
         self
     }
 
-    /// A second request would have a second effect.
+    /// Marks that a repeated request would have a second effect.
     pub(crate) fn only_once(self) -> Self {
         Self { repeat: Repeat::Harms, ..self }
     }
 
-    /// The answer is a part of a list.
+    /// Marks that the answer is a page of a list.
     pub(crate) fn of_many(self) -> Self {
-        Self { most_bytes: MOST_BYTES_OF_A_LIST, ..self }
+        Self { max_bytes: MAX_PAGE_BYTES, ..self }
     }
 
     /// Makes the call and reads the answer.
@@ -114,7 +114,7 @@ impl Call {
             .map_err(|error| Error::unreadable(answer.status.as_u16(), unreadable(error)))
     }
 
-    /// Makes the call; the answer says nothing.
+    /// Makes the call and ignores the body of the answer.
     pub(crate) async fn done(self, client: &Client) -> Result<(), Error> {
         self.made(client).await.map(drop)
     }
@@ -122,9 +122,9 @@ impl Call {
     async fn made(self, client: &Client) -> Result<Answer, Error> {
         let key = match (&self.method, &client.key) {
             (&Method::POST, Some(key)) if key.trim().is_empty() => {
-                // Aldaba takes a blank key for none, and a repeat would have a second effect.
+                // Aldaba ignores a blank key, so that a repeat would have a second effect.
                 return Err(Error::Request {
-                    detail: "the idempotency key is blank; give one that names what is done, or none".into(),
+                    detail: "the idempotency key is blank; give one that names the operation, or none".into(),
                 });
             }
             (&Method::POST, Some(key)) => Some(key.to_string()),
@@ -137,21 +137,21 @@ impl Call {
         loop {
             tried += 1;
             let limit = client.retries.time_for_one(clock::now() - started);
-            let result = client.shared.transport.send(request.clone(), self.most_bytes, limit).await;
+            let result = client.shared.transport.send(request.clone(), self.max_bytes, limit).await;
             let failed = match result.and_then(|answer| accepted(answer, &client.shared.token)) {
                 Ok(answer) => return Ok(answer),
-                // What was deleted by a request whose answer was lost is not there any more.
+                // An earlier request, whose answer was lost, may have deleted it.
                 Err(failed) if maybe_done && self.method == Method::DELETE && failed.error.is_not_found() => {
                     return Ok(gone());
                 }
                 Err(failed) => failed,
             };
             maybe_done |= failed.maybe_done;
-            let progress = Progress { tried, elapsed: clock::now() - started, chance: clock::chance() };
+            let progress = CallProgress { tried, elapsed: clock::now() - started, chance: clock::chance() };
             let Some(pause) = client.retries.pause(&failed, progress, self.repeat) else {
                 return Err(failed.error);
             };
-            tracing::debug!(cause = %failed.error, tried, ?pause, "asking Aldaba again");
+            tracing::debug!(cause = %failed.error, tried, ?pause, "retrying a request");
             tokio::time::sleep(pause).await;
         }
     }
@@ -203,7 +203,7 @@ fn accepted(answer: Answer, token: &str) -> Result<Answer, Failed> {
         return Ok(answer);
     }
     let error = refusal(&answer, token);
-    // Aldaba says no before it does anything. Whoever else answers may have passed the request on before.
+    // Aldaba refuses before it changes anything. A proxy may have passed the request on before it answered.
     let maybe_done = !matches!(error, Error::Api { .. }) || matches!(answer.status.as_u16(), 502 | 504);
     Err(Failed { error, maybe_done })
 }
@@ -217,17 +217,17 @@ fn refusal(answer: &Answer, token: &str) -> Error {
         None => {
             let text = String::from_utf8_lossy(&answer.body).replace(token, "…");
             let readable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-            let shown: String = readable.take(SHOWN_CHARACTERS).collect();
+            let shown: String = readable.take(MAX_SHOWN_CHARACTERS).collect();
             Error::Answer { status, detail: format!("it begins with `{}`", shown.trim()), retry_after }
         }
     }
 }
 
-/// Whole seconds, or the moment as a date; a date that has passed is now.
+/// Reads whole seconds, or a date; a date in the past means now.
 fn retry_after(value: &HeaderValue, now: SystemTime) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are still seconds.
+        // A number that is too large is still a number of seconds.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(text).ok()?;

@@ -1,4 +1,4 @@
-//! The client: where Aldaba is, and who asks.
+//! The client: the server's URL, the token and the options of requests.
 
 use crate::Error;
 use crate::retry::Retries;
@@ -9,26 +9,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A client of Aldaba. A handle: clones share their connections.
+/// A client of an Aldaba server. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ClientState>,
     pub(crate) retries: Retries,
-    /// For POSTs; made anew for each, if there is none.
+    /// The idempotency key of POST requests; `None`: each call gets its own.
     pub(crate) key: Option<Arc<str>>,
 }
 
-pub(crate) struct Shared {
-    /// Without a slash at its end.
+pub(crate) struct ClientState {
+    /// The URL without a slash at its end.
     pub(crate) base: String,
     pub(crate) authorization: HeaderValue,
-    /// To take it out of whatever comes back from the other side.
+    /// Kept to remove it from texts that a server returns.
     pub(crate) token: String,
     pub(crate) user_agent: HeaderValue,
     pub(crate) transport: Transport,
 }
 
-/// Makes a [`Client`].
+/// Builds a [`Client`].
 #[derive(Clone)]
 pub struct ClientBuilder {
     url: String,
@@ -39,15 +39,15 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// A client for the server at `url`, such as `http://localhost:8071`, with a token or an API key.
+    /// Creates a client for the server at `url`, such as `http://localhost:8071`, with a token or an API key.
     ///
     /// # Errors
-    /// If the URL is not one of http or https, or the token cannot be in a header.
+    /// If the URL is not an http or https URL, or the token has characters that a header cannot hold.
     pub fn new(url: &str, token: &str) -> Result<Self, Error> {
         Self::builder(url, token).build()
     }
 
-    /// The same, with more to say about it.
+    /// Begins to build a client with further options.
     #[must_use]
     pub fn builder(url: &str, token: &str) -> ClientBuilder {
         ClientBuilder {
@@ -59,15 +59,15 @@ impl Client {
         }
     }
 
-    /// The same client, with other limits.
+    /// Returns the same client with other limits.
     #[must_use]
     pub fn with_retries(&self, retries: Retries) -> Self {
         Self { retries, ..self.clone() }
     }
 
-    /// The same client, whose POSTs carry this idempotency key. What is posted to one path with the same key
-    /// within a day has one effect and the same answer, even from another process that has the same token.
-    /// For one call, such as `client.idempotent("order-17").app("acme").messages().send(…)`; two different
+    /// Returns the same client, whose POST requests carry this idempotency key. POST requests to one path with the
+    /// same key have one effect and the same answer for a day, even from another process with the same token.
+    /// Use it for one call, such as `client.idempotent("order-17").app("acme").messages().send(…)`: two different
     /// messages with one key are one message. A blank key is refused when it is used ([`Error::Request`]).
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
@@ -76,7 +76,7 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// How often and how long requests are tried.
+    /// How often requests are made, and how long they may take.
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
@@ -88,42 +88,43 @@ impl ClientBuilder {
         Self { retries: self.retries.timeout(timeout), ..self }
     }
 
-    /// What the client calls itself.
+    /// The value of the header `user-agent`.
     #[must_use]
     pub fn user_agent(self, name: &str) -> Self {
         Self { user_agent: name.to_owned(), ..self }
     }
 
-    /// Trusts these certificates (PEM) besides the roots of the web, for a server with a certificate of your own.
+    /// Trusts these root certificates (PEM) in addition to the public ones, for a server with a private certificate.
     #[must_use]
     pub fn root_certificates(mut self, pem: &[u8]) -> Self {
         self.roots.push(pem.to_vec());
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
-    /// If the URL is not one of http or https, a root certificate is none, or the token cannot be in a header.
+    /// If the URL is not an http or https URL, a root certificate cannot be read, or the token has characters that
+    /// a header cannot hold.
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |detail: &str| Error::Request { detail: detail.to_owned() };
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", self.token))
             .ok()
             .filter(|_| !self.token.is_empty() && !self.token.contains(' '))
             .ok_or_else(|| {
-                wrong("the token is empty or has characters that no token has; make one with `aldaba token create`")
+                wrong("the token is empty or has characters that no token has; create one with `aldaba token create`")
             })?;
         authorization.set_sensitive(true);
         let user_agent =
             HeaderValue::try_from(self.user_agent).map_err(|_| wrong("the user agent cannot be a header"))?;
         let transport = Transport::new(&self.roots)?;
         let shared =
-            Shared { base: base(&self.url)?, authorization, token: self.token, user_agent, transport };
+            ClientState { base: base(&self.url)?, authorization, token: self.token, user_agent, transport };
         Ok(Client { shared: Arc::new(shared), retries: self.retries, key: None })
     }
 }
 
-/// The URL that paths are appended to.
+/// Checks the URL, to which paths are appended.
 fn base(url: &str) -> Result<String, Error> {
     let wrong = |why: &str| Error::Request {
         detail: format!("the URL of Aldaba {why}; expected one such as http://localhost:8071"),

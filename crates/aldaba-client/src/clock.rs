@@ -1,4 +1,4 @@
-//! Time and chance, read nowhere else.
+//! Time and random numbers: the only place that reads them.
 
 use crate::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,13 +9,13 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The present moment of the calendar.
+/// The current date and time.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate reads the calendar")]
 pub(crate) fn calendar() -> SystemTime {
     SystemTime::now()
 }
 
-/// The same, as the API writes moments.
+/// The current time as the API writes it.
 pub(crate) fn timestamp() -> String {
     rfc3339(calendar().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
@@ -27,12 +27,12 @@ fn random<const N: usize>() -> Option<[u8; N]> {
     getrandom::fill(&mut bytes).ok().map(|()| bytes)
 }
 
-/// A number from 0 to 1. Without chance it is one half: pauses are then merely not spread.
+/// A random number from 0 to 1; 0.5 if the system has none, so that pauses are merely not spread.
 pub(crate) fn chance() -> f64 {
     random().map_or(0.5, |bytes| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
-/// A key that nobody else has.
+/// A unique idempotency key.
 pub(crate) fn unique_key() -> Result<String, Error> {
     let bytes: [u8; 16] = random().ok_or_else(|| Error::Request {
         detail: "the operating system gives no random bytes for an idempotency key".into(),
@@ -40,7 +40,7 @@ pub(crate) fn unique_key() -> Result<String, Error> {
     Ok(format!("auto-{:032x}", u128::from_le_bytes(bytes)))
 }
 
-/// UTC with milliseconds, from the time since 1970.
+/// Formats a time since 1970 as UTC with milliseconds.
 fn rfc3339(since_epoch: Duration) -> String {
     let (seconds, millis) = (since_epoch.as_secs(), since_epoch.subsec_millis());
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -49,7 +49,7 @@ fn rfc3339(since_epoch: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day. Years are counted from March, so that the leap day is a year's last.
+/// Year, month and day. Internally a year begins in March, so that a leap day is its last.
 fn date(days_since_epoch: u64) -> (u64, u64, u64) {
     let days = days_since_epoch + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_as_the_calendar_has_them() {
+    fn times_are_formatted_as_dates() {
         for (millis, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_made_twice() {
+    fn keys_are_unique() {
         let keys: std::collections::HashSet<_> = (0..1000).map(|_| unique_key().unwrap()).collect();
         assert_eq!(keys.len(), 1000);
     }
 
     #[test]
-    fn chance_is_between_none_and_all() {
+    fn random_numbers_are_from_0_to_1() {
         assert!((0..1000).map(|_| chance()).all(|chance| (0.0..=1.0).contains(&chance)));
     }
 }

@@ -1,69 +1,69 @@
-//! What can go wrong, sorted by who must act.
+//! The errors of calls, sorted by who must act.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a call did not work. Its text says what to do.
+/// Why a call failed. Its text says what to do.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Aldaba answered, and said no.
+    /// Aldaba refused the request.
     Api {
         /// The HTTP status.
         status: u16,
-        /// A word for programs, such as `not_found`; `validation` where the answer lists [`Problem`]s.
+        /// An identifier for programs, such as `not_found`; `validation` if the answer lists [`Problem`]s.
         code: String,
         /// A sentence for people.
         detail: String,
-        /// With a 422: everything that is wrong with the request, and where.
+        /// With status 422: every problem of the request, and its field.
         problems: Vec<Problem>,
-        /// When it is worth trying again, if the answer says so.
+        /// When a retry makes sense, if the answer says so.
         retry_after: Option<Duration>,
     },
-    /// No connection, or one that broke before the answer was complete.
+    /// There was no connection, or it broke before the answer was complete.
     Unreachable {
-        /// What the network said.
+        /// The error of the network.
         detail: String,
     },
-    /// No complete answer in time.
+    /// The answer was not complete in time.
     Timeout {
-        /// How long was waited.
+        /// How long the client waited.
         after: Duration,
     },
-    /// An answer that is not Aldaba's: something else answers at this address, or a much newer version.
+    /// The answer is not from Aldaba: another server answers at this address, or a much newer version.
     Answer {
         /// The HTTP status.
         status: u16,
         /// What is wrong with it.
         detail: String,
-        /// When it is worth trying again, if the answer says so.
+        /// When a retry makes sense, if the answer says so.
         retry_after: Option<Duration>,
     },
-    /// The request cannot be made from what was given; nothing was sent.
+    /// The arguments do not make a valid request. Nothing was sent.
     Request {
         /// What is wrong with it.
         detail: String,
     },
 }
 
-/// One thing that is wrong with a request.
+/// One problem of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Where: `body`, `query` or `path`, then the field.
+    /// Where it is: `body`, `query` or `path`, then the field.
     #[serde(default)]
     pub loc: Vec<String>,
-    /// What.
+    /// What is wrong.
     pub msg: String,
-    /// A word for programs.
+    /// An identifier for programs.
     #[serde(rename = "type", default)]
     pub kind: String,
 }
 
 impl Error {
-    /// From the body of an answer that says no, if it is Aldaba's.
+    /// Reads the body of a refusal, if it is Aldaba's.
     pub(crate) fn from_body(status: u16, body: &Value, retry_after: Option<Duration>) -> Option<Self> {
         let (code, detail, problems) = match body.get("detail")? {
             Value::String(detail) => (body.get("code")?.as_str()?.to_owned(), detail.clone(), Vec::new()),
@@ -78,7 +78,7 @@ impl Error {
         Some(Self::Api { status, code, detail, problems, retry_after })
     }
 
-    /// The HTTP status of an answer that said no.
+    /// The HTTP status, if there was an answer.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -87,7 +87,7 @@ impl Error {
         }
     }
 
-    /// When it is worth trying again, if an answer has said so.
+    /// When a retry makes sense, if the answer said so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -96,15 +96,15 @@ impl Error {
         }
     }
 
-    /// Aldaba says that there is no such thing, or that it is not visible to this token. A 404 of somebody else, such
+    /// Whether Aldaba says that the object does not exist or is not visible to this token. A 404 of another server, such
     /// as a proxy, says nothing about that.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Api { status: 404, .. })
     }
 
-    /// The same call may work later, without anybody changing it. An answer that is not Aldaba's is never the last
-    /// word: whoever gave it may be gone by then.
+    /// Whether the same call may succeed later. An answer of another server counts as temporary: that server may be gone
+    /// by then.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl Error {
         }
     }
 
-    /// An answer that cannot be read as what was asked for.
+    /// An answer that does not have the expected form.
     pub(crate) fn unreadable(status: u16, detail: impl Into<String>) -> Self {
         Self::Answer { status, detail: detail.into(), retry_after: None }
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Api { status, code, detail, retry_after, .. } => {
-                write!(f, "Aldaba said no ({status} {code}): {detail}")?;
+                write!(f, "Aldaba refused the request ({status} {code}): {detail}")?;
                 match (status, retry_after) {
                     (401, _) => f.write_str(". Give the client a valid token (`aldaba token create`)"),
                     (_, Some(after)) => write!(f, ". Try again in {after:?}"),
@@ -138,7 +138,7 @@ impl fmt::Display for Error {
                 write!(f, "no answer from Aldaba within {after:?}. Try again, or allow more time")
             }
             Self::Answer { status, detail, retry_after } => {
-                write!(f, "an answer ({status}) that is not Aldaba's: {detail}. ")?;
+                write!(f, "the answer ({status}) is not from Aldaba: {detail}. ")?;
                 match retry_after {
                     Some(after) => write!(f, "Try again in {after:?}"),
                     None => f.write_str("Check that the client's URL leads to Aldaba"),

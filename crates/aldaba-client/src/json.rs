@@ -1,4 +1,4 @@
-//! JSON as it stands.
+//! JSON that is kept byte by byte.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A piece of JSON, byte by byte as it was written: the order of its fields and the digits of its numbers
-/// are kept. From a [`Value`] by `into()`.
+/// A JSON value, kept byte by byte: the order of its fields and the digits of its numbers do not change. A
+/// [`Value`] converts with `into()`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// From anything that can be written as JSON.
+    /// Serializes a value.
     ///
     /// # Errors
-    /// If it cannot: a map whose keys are no texts, for one.
+    /// If it cannot be written as JSON, such as a map whose keys are not strings.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// From a text that is JSON, kept as it is.
+    /// Keeps a text that is JSON.
     ///
     /// # Errors
-    /// If it is no JSON.
+    /// If it is not JSON.
     pub fn from_text(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text.into()).map(Self)
     }
@@ -35,15 +35,15 @@ impl Json {
         self.0.get()
     }
 
-    /// Read as something.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If it has another form.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
 
-    /// As a value to look into. Numbers beyond 64 bits are rounded.
+    /// Parses the value. Numbers beyond 64 bits are rounded.
     #[must_use]
     pub fn value(&self) -> Value {
         self.read().unwrap_or_default()
@@ -52,7 +52,7 @@ impl Json {
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
-        // A value is always JSON.
+        // Every `Value` is valid JSON.
         Self::of(&value).unwrap_or_default()
     }
 }

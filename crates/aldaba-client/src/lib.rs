@@ -1,5 +1,5 @@
-//! A typed client for [Aldaba](Client), the webhook delivery server: every operation of its API, with retries that
-//! never repeat an effect.
+//! A typed client for [Aldaba](Client), the webhook delivery server. It has every operation of the API, with retries
+//! that never repeat an effect.
 //!
 //! ```no_run
 //! use aldaba_client::{Client, NewApplication, NewEndpoint, NewMessage};
@@ -17,10 +17,10 @@
 //! # }
 //! ```
 //!
-//! **Finding a method.** What belongs to an application is at [`Client::app`], everything else at the [`Client`].
-//! Nothing is asked before a method is awaited.
+//! **Finding a method.** Methods of one application are at [`Client::app`], all others at the [`Client`]. No request
+//! is made before a method is awaited.
 //!
-//! **Lists** are [`Listing`]s: `.await` gives a [`Page`], [`.all()`](Listing::all) a stream over all items.
+//! **Lists** are [`Listing`]s: `.await` returns a [`Page`], [`.all()`](Listing::all) a stream over all items.
 //!
 //! ```no_run
 //! use futures_util::TryStreamExt;
@@ -31,17 +31,17 @@
 //! # }
 //! ```
 //!
-//! **Retries.** A connection that breaks, a timeout, and the answers 429, 502, 503 and 504 are tried again, with growing
-//! pauses and never before `Retry-After`, within the bounds of [`Retries`]. A POST carries an idempotency key that is
-//! made once for the call, so that no retry has a second effect; the few that Aldaba keeps no key for are not
-//! repeated unless they certainly did nothing.
+//! **Retries.** The client retries after broken connections, timeouts, and the answers 429, 502, 503 and 504. Pauses
+//! grow, are never shorter than `Retry-After`, and stay within the bounds of [`Retries`]. A POST request carries an
+//! idempotency key, so that no retry has a second effect. For a few routes Aldaba keeps no key: these are repeated
+//! only if the first request certainly changed nothing.
 //!
 //! **Errors** are of one type, [`Error`], and say what to do.
 //!
-//! **Jobs.** A [`Dispatcher`] tells the end of jobs to the URLs that want to know, and never fails a job.
+//! **Jobs.** A [`Dispatcher`] notifies a job's URL that the job finished, and never fails a job.
 //!
-//! It runs on tokio, speaks HTTP/1.1 with connections that are kept, and trusts the roots of the web with rustls. It
-//! has no global state and reads no variables of the environment.
+//! It runs on tokio, keeps HTTP/1.1 connections open, and uses rustls with the public root certificates. It has no
+//! global state and reads no environment variables.
 
 #![warn(missing_docs)]
 

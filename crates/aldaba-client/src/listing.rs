@@ -1,4 +1,4 @@
-//! Lists: a page, or everything as a stream.
+//! Lists: one page, or all items as a stream.
 
 use crate::call::Call;
 use crate::shape::input;
@@ -11,22 +11,22 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 
-/// Items that a stream over everything asks for at once: as many as a page may have.
-pub(crate) const ITEMS_OF_A_STREAM: u16 = 250;
+/// The page size of streams: the largest that the API allows.
+pub(crate) const STREAM_PAGE_SIZE: u16 = 250;
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Page<T> {
     /// The items.
     pub data: Vec<T>,
-    /// Leads to the page that follows.
+    /// Continues with the next page.
     pub iterator: Option<String>,
-    /// Leads to the page before.
+    /// Goes back to the previous page.
     #[serde(default = "Option::default")]
     pub prev_iterator: Option<String>,
-    /// No more follow in this direction.
+    /// Whether this is the last page in this direction.
     pub done: bool,
 }
 
@@ -41,21 +41,21 @@ words! {
 }
 
 input! {
-    /// Nothing to choose by.
+    /// A filter without options.
     Everything {}
 }
 
 input! {
-    /// Everything, in an order.
+    /// A filter with an order alone.
     Ordered {
         /// Which items come first.
         order: Option<Order>,
     }
 }
 
-/// A list that can be asked for: `.await` gives a page, [`all`](Self::all) a stream over all of them.
+/// A list: `.await` returns a page, [`all`](Self::all) a stream over all items.
 #[derive(Clone, Debug)]
-#[must_use = "a list is asked for by `.await` or `.all()`"]
+#[must_use = "a list is read with `.await` or `.all()`"]
 pub struct Listing<T, F = Everything> {
     client: Client,
     call: Call,
@@ -79,17 +79,17 @@ impl<T, F: Default> Listing<T, F> {
 }
 
 impl<T, F> Listing<T, F> {
-    /// Only what this asks for.
+    /// Returns only what the filter selects.
     pub fn filter(self, filter: F) -> Self {
         Self { filter, ..self }
     }
 
-    /// Items of a page at most, from 1 to 250. 50 if not given.
+    /// The size of a page, from 1 to 250. 50 by default.
     pub fn limit(self, limit: u16) -> Self {
         Self { limit: Some(limit), ..self }
     }
 
-    /// Goes on from the `iterator` or `prev_iterator` of a page.
+    /// Continues from the `iterator` or `prev_iterator` of a page.
     pub fn from(self, iterator: impl Into<String>) -> Self {
         Self { iterator: Some(iterator.into()), ..self }
     }
@@ -103,7 +103,7 @@ impl<T> Listing<T, Ordered> {
 }
 
 impl<T: DeserializeOwned, F: Serialize> Listing<T, F> {
-    /// One page.
+    /// Reads one page.
     ///
     /// # Errors
     /// See [`Error`].
@@ -118,14 +118,14 @@ impl<T: DeserializeOwned, F: Serialize> Listing<T, F> {
         call.answer(&self.client).await
     }
 
-    /// All items from here on, page by page as they are taken. It ends with the first error.
+    /// Reads all items from here on, page by page as the stream is polled. The stream ends with the first error.
     pub fn all(self) -> impl Stream<Item = Result<T, Error>> + Send + Unpin
     where
         T: Send,
         F: Send + Sync,
     {
-        let limit = self.limit.or(Some(ITEMS_OF_A_STREAM));
-        let walk = Walk::from(self.iterator.as_deref());
+        let limit = self.limit.or(Some(STREAM_PAGE_SIZE));
+        let walk = PageWalk::from(self.iterator.as_deref());
         let pages = try_unfold(Some((Self { limit, ..self }, walk)), |state| async move {
             let Some((listing, mut walk)) = state else { return Ok(None) };
             let page = listing.page().await?;
@@ -136,25 +136,25 @@ impl<T: DeserializeOwned, F: Serialize> Listing<T, F> {
     }
 }
 
-/// The way through the pages of a list. One that leads round in a circle is noticed, at the latest when it has been
-/// gone round three times: one page is remembered, and after twice as many steps as before a later one.
+/// The position in the pages of a list. It detects a cycle, at the latest after three rounds (Brent's algorithm): it
+/// remembers one page, and a later one after twice as many steps.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct PageWalk {
     remembered: Option<String>,
     steps: u64,
     remember_at: u64,
 }
 
-impl Walk {
+impl PageWalk {
     pub(crate) fn from(iterator: Option<&str>) -> Self {
         Self { remembered: iterator.map(str::to_owned), steps: 0, remember_at: 1 }
     }
 
-    /// Where the next page begins, if there is one.
+    /// Where the next page begins; `None` after the last.
     pub(crate) fn after<T>(&mut self, page: &Page<T>) -> Result<Option<String>, Error> {
         let Some(next) = page.iterator.as_ref().filter(|_| !page.done) else { return Ok(None) };
         if self.remembered.as_ref() == Some(next) {
-            return Err(Error::unreadable(200, "its pages lead round in a circle"));
+            return Err(Error::unreadable(200, "its pages form a cycle"));
         }
         self.steps += 1;
         if self.steps == self.remember_at {
@@ -187,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_over_pages_goes_on_to_the_last() {
-        let mut walk = Walk::from(Some("a"));
+    fn pages_are_read_up_to_the_last() {
+        let mut walk = PageWalk::from(Some("a"));
         for next in (0..10_000).map(|n| n.to_string()) {
             assert_eq!(walk.after(&page(Some(&next), false)), Ok(Some(next)));
         }
@@ -197,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_in_a_circle_ends_with_an_error() {
+    fn a_cycle_of_pages_ends_with_an_error() {
         for (before, round) in [(0, 1), (0, 2), (1, 2), (5, 7), (100, 3), (3, 100)] {
-            let mut walk = Walk::from(None);
+            let mut walk = PageWalk::from(None);
             let mut pages = (0..before).chain((before..before + round).cycle()).map(|n| n.to_string());
             let ended = (0..3 * (before + round) + 1)
                 .position(|_| walk.after(&page(pages.next().as_deref(), false)).is_err());

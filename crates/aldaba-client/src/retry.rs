@@ -1,9 +1,9 @@
-//! When a request is made again. Pure: time and chance are arguments.
+//! Decides when a request is retried. Pure: time and random numbers are arguments.
 
 use crate::Error;
 use std::time::Duration;
 
-/// How long a call may take, and how often it is tried.
+/// How often a call is retried, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     attempts: u32,
@@ -26,68 +26,68 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// Every request is made once.
+    /// Makes every request once.
     #[must_use]
     pub fn none() -> Self {
         Self { attempts: 1, ..Self::default() }
     }
 
-    /// Requests that one call makes at most, at least 1. 5 if not given.
+    /// The number of requests that one call may make, at least 1. 5 by default.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts: attempts.max(1), ..self }
     }
 
-    /// How long one request may take, from the connection to the end of the answer. 30 s if not given.
+    /// How long one request may take, from connecting to the end of the answer. 30 s by default.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// How long a call may take with all its requests and pauses. 60 s if not given.
+    /// How long a call may take, with all its requests and pauses. 60 s by default.
     #[must_use]
     pub fn total(self, total: Duration) -> Self {
         Self { total, ..self }
     }
 
-    /// The pause before the second request, doubled before each that follows, up to `longest`. Each is
-    /// shortened by chance, to half at most. 200 ms and 10 s if not given.
+    /// The pause before the second request, doubled before each further one, up to `longest`. Each pause is shortened
+    /// randomly, to half at most. 200 ms and 10 s by default.
     #[must_use]
     pub fn pauses(self, first: Duration, longest: Duration) -> Self {
         Self { first_pause: first, longest_pause: longest, ..self }
     }
 
-    /// How long a request that is made now may take.
+    /// The timeout of a request that is made now.
     pub(crate) fn time_for_one(&self, elapsed: Duration) -> Duration {
         self.timeout.min(self.total.saturating_sub(elapsed))
     }
 
-    /// How long to wait before the request is made again; `None`: it is not.
-    pub(crate) fn pause(&self, failed: &Failed, progress: Progress, repeat: Repeat) -> Option<Duration> {
+    /// How long to wait before the next request; `None`: there is none.
+    pub(crate) fn pause(&self, failed: &Failed, progress: CallProgress, repeat: Repeat) -> Option<Duration> {
         if progress.tried >= self.attempts || !failed.may_be_repeated(repeat) {
             return None;
         }
         let pause = self.own_pause(progress).max(failed.error.retry_after().unwrap_or_default());
-        // A pause that does not leave time for a request is waited for nothing.
+        // After a longer pause there would be no time for a request.
         (progress.elapsed.saturating_add(pause) < self.total).then_some(pause)
     }
 
-    /// How long to wait in the background after so many failures in a row.
+    /// How long to wait in the background after this many failures in a row.
     pub(crate) fn background_pause(&self, failures: u32, chance: f64) -> Duration {
-        self.own_pause(Progress { tried: failures, elapsed: Duration::ZERO, chance })
+        self.own_pause(CallProgress { tried: failures, elapsed: Duration::ZERO, chance })
     }
 
-    fn own_pause(&self, Progress { tried, chance, .. }: Progress) -> Duration {
+    fn own_pause(&self, CallProgress { tried, chance, .. }: CallProgress) -> Duration {
         let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)));
         let half = doubled.min(self.longest_pause) / 2;
-        // In two halves, because the whole of the longest span that there is cannot be multiplied.
+        // Only half is multiplied: the longest `Duration` would overflow.
         half.saturating_add(half.mul_f64(chance.clamp(0.0, 1.0)))
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct CallProgress {
     /// Requests made.
     pub(crate) tried: u32,
     pub(crate) elapsed: Duration,
@@ -95,7 +95,7 @@ pub(crate) struct Progress {
     pub(crate) chance: f64,
 }
 
-/// What a second request would do.
+/// Whether a repeated request is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// Nothing more than the first: it reads, it says how something is to be, or it has an idempotency key.
@@ -140,15 +140,15 @@ mod tests {
         Failed { error, maybe_done: false }
     }
 
-    fn at(tried: u32, elapsed: u64) -> Progress {
-        Progress { tried, elapsed: Duration::from_secs(elapsed), chance: 1.0 }
+    fn at(tried: u32, elapsed: u64) -> CallProgress {
+        CallProgress { tried, elapsed: Duration::from_secs(elapsed), chance: 1.0 }
     }
 
     #[test]
     fn pauses_double_up_to_the_longest_and_chance_takes_half_at_most() {
         let retries = Retries::default().attempts(100).total(Duration::from_secs(10_000));
         let pause = |tried, chance| {
-            let progress = Progress { tried, elapsed: Duration::ZERO, chance };
+            let progress = CallProgress { tried, elapsed: Duration::ZERO, chance };
             retries.pause(&api(503, None), progress, Repeat::Safe).unwrap().as_millis()
         };
         let longest: Vec<_> = [1, 2, 3, 6, 7, 99].map(|tried| pause(tried, 1.0)).into();

@@ -1,28 +1,28 @@
-//! What bodies are made of. One line for each field; how fields are left out is said once, here.
+//! Macros for the types of bodies: one line for each field, and one rule for fields that are left out.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// RFC 3339, such as `2025-01-15T10:30:00Z`. A text, so that every date library will do.
+/// A time in RFC 3339, such as `2025-01-15T10:30:00Z`. It is a string, so that any date library can read it.
 pub type Timestamp = String;
 
-/// Names and values of a caller's own.
+/// Names and values that the caller chooses.
 pub type Metadata = BTreeMap<String, String>;
 
-/// A field of a change: kept as it is, taken away, or set.
+/// A field of a change: kept, cleared, or set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Set<T> {
-    /// As it is.
+    /// Keeps the value.
     #[default]
     Keep,
-    /// Taken away: null.
+    /// Clears the value: null.
     Clear,
-    /// This, from now on.
+    /// Sets this value.
     To(T),
 }
 
 impl<T> Set<T> {
-    /// This, from now on.
+    /// Sets this value.
     pub fn to(value: impl Into<T>) -> Self {
         Self::To(value.into())
     }
@@ -85,7 +85,7 @@ pub(crate) fn absent(field: &impl Absent) -> bool {
     field.is_absent()
 }
 
-/// What is sent. Fields that are absent are left out.
+/// Defines a body that is sent. Absent fields are left out.
 macro_rules! input {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
@@ -97,7 +97,7 @@ macro_rules! input {
     };
 }
 
-/// What comes back. Fields that this version does not know are ignored.
+/// Defines a body of an answer. Unknown fields are ignored.
 macro_rules! answer {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*

@@ -1,4 +1,4 @@
-//! Enums that are words or numbers in JSON, and that may grow: what this version does not know is kept.
+//! Enums that are strings or numbers in JSON. Values that this version does not know are kept.
 
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -8,12 +8,12 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A word that this version of the client does not know.
+            /// A value that this version of the client does not know.
             Other(String),
         }
 
         impl $name {
-            /// As in JSON.
+            /// The value as it is in JSON.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -39,7 +39,7 @@ macro_rules! words {
         }
 
         impl Default for $name {
-            /// Says nothing.
+            /// The empty string.
             fn default() -> Self {
                 Self::Other(String::new())
             }
@@ -69,7 +69,7 @@ macro_rules! numbers {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A number that this version of the client does not know.
+            /// A value that this version of the client does not know.
             Other(u16),
         }
 

@@ -1,4 +1,4 @@
-//! One request over the wire: connections that are kept, TLS, one deadline over everything.
+//! One HTTP request: pooled connections, TLS, and one timeout for everything.
 
 use crate::Error;
 use crate::retry::Failed;
@@ -23,12 +23,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
-/// Bytes of an answer that says no. Every problem of the largest batch fits.
-const MOST_REFUSAL_BYTES: usize = 4 << 20;
-/// A connection that is not used is closed after so long.
-const IDLE: Duration = Duration::from_secs(50);
-/// Connections that are kept for later.
-const MOST_IDLE: usize = 32;
+/// The largest refusal, in bytes. Every problem of the largest batch fits.
+const MAX_REFUSAL_BYTES: usize = 4 << 20;
+/// How long an unused connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+/// How many unused connections are kept.
+const MAX_IDLE_CONNECTIONS: usize = 32;
 
 /// A complete answer.
 #[derive(Debug)]
@@ -44,38 +44,38 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Trusts the roots of the web, and those of `more_roots` (PEM).
+    /// Trusts the public root certificates and those of `more_roots` (PEM).
     pub(crate) fn new(more_roots: &[Vec<u8>]) -> Result<Self, Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         let connector = Connector { tcp, tls: TlsConnector::from(Arc::new(tls(more_roots)?)) };
         let pool = Pool::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MOST_IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
             .pool_timer(TokioTimer::new())
             .build(connector);
         Ok(Self { pool })
     }
 
-    /// Makes the request and reads the whole answer, within the limit. One that has more than `most_bytes` is an
-    /// error; of one that says no the beginning is enough.
+    /// Makes the request and reads the whole answer within the limit. An answer of more than `max_bytes` is an error;
+    /// of a refusal the beginning is enough.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
-        most_bytes: usize,
+        max_bytes: usize,
         limit: Duration,
     ) -> Result<Answer, Failed> {
         let exchange = async {
             let response = self.pool.request(request).await.map_err(|cause| not_sent(&cause))?;
             let (parts, body) = response.into_parts();
             let status = parts.status;
-            let most = if status.is_success() { most_bytes } else { MOST_REFUSAL_BYTES };
+            let most = if status.is_success() { max_bytes } else { MAX_REFUSAL_BYTES };
             let read = read(body, most).await;
             let (body, whole) =
                 read.map_err(|cause| broken(format!("the answer broke off: {}", innermost(&cause))))?;
             if !whole && status.is_success() {
-                let detail = format!("it is longer than {} MiB, which none of Aldaba's is here", most >> 20);
+                let detail = format!("it is longer than {} MiB, which no answer of Aldaba is", most >> 20);
                 return Err(Failed { error: Error::unreadable(status.as_u16(), detail), maybe_done: true });
             }
             Ok(Answer { status, headers: parts.headers, body })
@@ -85,7 +85,7 @@ impl Transport {
     }
 }
 
-/// So many bytes of it at most, and whether that is all.
+/// Reads at most `most` bytes, and says whether that is all.
 async fn read(mut body: Incoming, most: usize) -> hyper::Result<(Bytes, bool)> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -98,7 +98,7 @@ async fn read(mut body: Incoming, most: usize) -> hyper::Result<(Bytes, bool)> {
     Ok((read.freeze(), true))
 }
 
-/// Where there was never a connection, nothing can have been done.
+/// Without a connection the server cannot have done anything.
 fn not_sent(cause: &PoolError) -> Failed {
     let detail = innermost(cause);
     if cause.is_connect() {
@@ -111,7 +111,7 @@ fn broken(detail: String) -> Failed {
     Failed { error: Error::Unreachable { detail }, maybe_done: true }
 }
 
-/// The words of what really happened; what is around it says only that something did.
+/// The message of the innermost cause; the outer ones are generic.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
@@ -132,7 +132,7 @@ fn tls(more_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
             found = true;
         }
         if !found {
-            return Err(unusable("there is no certificate in what was given as root; expected PEM".into()));
+            return Err(unusable("the root certificates contain no certificate; expected PEM".into()));
         }
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -142,7 +142,7 @@ fn tls(more_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Connects to where a URI leads, with TLS for https.
+/// Connects to the host of a URI, with TLS for https.
 #[derive(Clone)]
 struct Connector {
     tcp: HttpConnector,

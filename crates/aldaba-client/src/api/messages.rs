@@ -2,7 +2,7 @@
 
 use crate::api::applications::{App, NewApplication};
 use crate::call::Call;
-use crate::listing::{ITEMS_OF_A_STREAM, Listing, Page, Walk};
+use crate::listing::{Listing, Page, PageWalk, STREAM_PAGE_SIZE};
 use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Json};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
@@ -142,9 +142,9 @@ impl Messages {
         &self,
         search: &MessageSearch,
     ) -> impl Stream<Item = Result<Message, Error>> + Send + Unpin + use<> {
-        let limit = search.limit.or(Some(ITEMS_OF_A_STREAM));
+        let limit = search.limit.or(Some(STREAM_PAGE_SIZE));
         let search = MessageSearch { limit, ..search.clone() };
-        let walk = Walk::from(search.iterator.as_deref());
+        let walk = PageWalk::from(search.iterator.as_deref());
         let pages = try_unfold(Some((self.clone(), search, walk)), |state| async move {
             let Some((messages, mut search, mut walk)) = state else { return Ok::<_, Error>(None) };
             let page = messages.search(&search).await?;

@@ -1,7 +1,7 @@
-//! What is told later, and what is asked of Aldaba at all.
+//! The worker that retries in the background, and the request for one end of a job.
 
 use super::builder::{DispatcherBuilder, Limits};
-use super::line::{Line, Waiting};
+use super::retry_queue::{QueuedEnd, RetryQueue};
 use crate::api::{JobEnd, JobRecord, JobStatus};
 use crate::retry::Retries;
 use crate::{Client, Error, clock};
@@ -14,55 +14,55 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-/// One request of the background may take so long.
+/// How long one background request may take.
 const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the handles of a dispatcher share.
-pub(super) struct Shared {
+pub(super) struct DispatcherState {
     client: Client,
     pub(super) app: String,
     pub(super) limits: Limits,
-    pub(super) line: Line,
-    /// The first tries that may be made now.
+    pub(super) queue: RetryQueue,
+    /// Limits the first requests that are made at the same time.
     pub(super) first_tries: Semaphore,
 }
 
-impl Shared {
+impl DispatcherState {
     pub(super) fn new(DispatcherBuilder { client, app, limits }: DispatcherBuilder) -> Self {
         let first_tries = Semaphore::new(limits.first_tries_at_once.min(Semaphore::MAX_PERMITS));
-        Self { client, app, limits, line: Line::default(), first_tries }
+        Self { client, app, limits, queue: RetryQueue::default(), first_tries }
     }
 
-    pub(super) async fn tell(&self, end: &JobEnd, retries: Retries) -> Result<Option<JobRecord>, Error> {
+    pub(super) async fn send(&self, end: &JobEnd, retries: Retries) -> Result<Option<JobRecord>, Error> {
         let client = self.client.with_retries(retries).idempotent(&key(end));
         client.app(&self.app).jobs().tell(end).await
     }
 
-    /// Sees to it that somebody works on what waits: on this runtime, or on the one that is given. Without either
-    /// it waits for whoever comes next.
-    pub(super) fn work_goes_on(self: &Arc<Self>, otherwise: Option<&Handle>) {
+    /// Starts the worker if there is work and none runs: on the current runtime, else on the given one. Without
+    /// either the next call starts it.
+    pub(super) fn ensure_worker(self: &Arc<Self>, otherwise: Option<&Handle>) {
         let here = Handle::try_current().ok();
         if let Some(runtime) = here.as_ref().or(otherwise)
-            && self.line.claim()
+            && self.queue.claim_worker()
         {
             let worker = runtime.spawn(Arc::clone(self).work());
-            self.line.worked_by(worker.abort_handle());
+            self.queue.set_worker(worker.abort_handle());
         }
     }
 
-    /// Tells what waits until nothing waits any more: one at a time until Aldaba has taken one, then several.
+    /// Sends queued ends until the queue is empty: one at a time until Aldaba has accepted one, then several.
     async fn work(self: Arc<Self>) {
         let mut failures = 0;
         loop {
-            // The first try has just failed: a pause comes first, too.
+            // The first request has just failed, so a pause comes first.
             failures += 1;
-            self.line.pause(self.limits.pauses.background_pause(failures, clock::chance())).await;
+            self.queue.pause(self.limits.pauses.background_pause(failures, clock::chance())).await;
             let (mut at_once, mut goes_on) = (1, true);
             let mut trying = FuturesUnordered::new();
             loop {
                 while goes_on
                     && trying.len() < at_once
-                    && let Some(waiting) = self.line.take(clock::now())
+                    && let Some(waiting) = self.queue.take(clock::now())
                 {
                     trying.push(self.try_again(waiting));
                 }
@@ -72,44 +72,44 @@ impl Shared {
                     None => break,
                 }
             }
-            if self.line.leave() {
+            if self.queue.finish_if_empty() {
                 return;
             }
         }
     }
 
-    /// `false`: it waits on.
-    async fn try_again(&self, waiting: Arc<Waiting>) -> bool {
+    /// Sends one queued end again. `false`: it stays in the queue.
+    async fn try_again(&self, waiting: Arc<QueuedEnd>) -> bool {
         let once = Retries::none().timeout(BACKGROUND_TIMEOUT).total(BACKGROUND_TIMEOUT);
-        let told = AssertUnwindSafe(self.tell(&waiting.end, once)).catch_unwind().await;
-        match told {
+        let sent = AssertUnwindSafe(self.send(&waiting.end, once)).catch_unwind().await;
+        match sent {
             Ok(Ok(_)) => {
-                self.line.note_reached(true);
-                self.line.settled(&waiting, true);
+                self.queue.note_reached(true);
+                self.queue.settled(&waiting, true);
             }
             Ok(Err(error)) if error.is_temporary() => {
-                tracing::debug!(%error, "Aldaba still does not take the end of a job");
-                self.line.note_reached(!is_outage(&error));
-                // Another one may fare better: perhaps it is this one that cannot be taken.
-                self.line.to_the_end(&waiting);
-                self.line.asks_for(error.retry_after());
+                tracing::debug!(%error, "the end of a job was not accepted; retrying");
+                self.queue.note_reached(!is_outage(&error));
+                // The reason may be this end, so another one is tried next.
+                self.queue.move_to_back(&waiting);
+                self.queue.delay_by(error.retry_after());
                 return false;
             }
             Ok(Err(error)) => {
-                self.line.note_reached(true);
+                self.queue.note_reached(true);
                 log_refusal(&waiting.end, &error);
-                self.line.settled(&waiting, false);
+                self.queue.settled(&waiting, false);
             }
             Err(panic) => {
                 log_refusal(&waiting.end, &unexpected(&*panic));
-                self.line.settled(&waiting, false);
+                self.queue.settled(&waiting, false);
             }
         }
         true
     }
 }
 
-/// Whether another end would fare the same now: Aldaba is not there, somebody else answers, or it is busy.
+/// Whether another end would fail in the same way now: Aldaba is unreachable or busy, or another server answers.
 pub(super) fn is_outage(error: &Error) -> bool {
     match error {
         Error::Api { status, .. } => matches!(status, 429 | 502..=504 | 507),
@@ -118,18 +118,18 @@ pub(super) fn is_outage(error: &Error) -> bool {
     }
 }
 
-/// Loud: nobody is told of this end.
+/// Logs an error, because no webhook is sent for this end.
 pub(super) fn log_refusal(end: &JobEnd, error: &Error) {
     let job = &end.job_id;
     if error.status() == Some(413) {
         let bytes = serde_json::to_vec(end).map_or(0, |json| json.len());
-        tracing::error!(job, bytes, %error, "the result of a job is too large for Aldaba: no webhook tells of its end");
+        tracing::error!(job, bytes, %error, "the result of a job is too large; no webhook is sent for its end");
     } else {
-        tracing::error!(job, %error, "Aldaba does not take the end of a job: no webhook tells of it");
+        tracing::error!(job, %error, "Aldaba refused the end of a job; no webhook is sent for it");
     }
 }
 
-/// What to say of a panic. What it says itself shows best whose fault it is.
+/// An error with the message of a panic, which shows best where it comes from.
 pub(super) fn unexpected(panic: &(dyn std::any::Any + Send)) -> Error {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words");
@@ -140,7 +140,7 @@ pub(super) fn unexpected(panic: &(dyn std::any::Any + Send)) -> Error {
     Error::Request { detail }
 }
 
-/// The same for every time that a job ends so; the application is in the path.
+/// The idempotency key: the same for every repeat of this end. The application is in the path.
 fn key(end: &JobEnd) -> String {
     let status = end.status.map_or("", JobStatus::as_str);
     format!("job-{status}-{}", utf8_percent_encode(&end.job_id, NON_ALPHANUMERIC))
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_with_its_own_words() {
+    fn a_panic_is_reported_with_its_message() {
         let panic = std::panic::catch_unwind(|| panic!("the abacus broke")).unwrap_err();
         assert!(unexpected(&*panic).to_string().contains("the abacus broke"));
     }

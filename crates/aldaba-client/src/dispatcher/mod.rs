@@ -1,17 +1,17 @@
-//! Tells the end of jobs, and never gets in their way.
+//! Reports the ends of jobs to Aldaba, and never fails or delays a job.
 
 mod background;
 mod builder;
-mod line;
+mod retry_queue;
 
 pub use builder::DispatcherBuilder;
 
 use crate::api::{Job, JobEnd, JobRecord, JobStatus};
 use crate::retry::Retries;
 use crate::{Client, Error, clock};
-use background::{Shared, is_outage, log_refusal, unexpected};
+use background::{DispatcherState, is_outage, log_refusal, unexpected};
 use futures_util::FutureExt;
-use line::Waiting;
+use retry_queue::QueuedEnd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -20,46 +20,46 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How long an error's text may be, in bytes. Aldaba takes no longer one, and half of it is better than no webhook.
-const LONGEST_ERROR: usize = 64 << 10;
+/// The longest text of an error, in bytes. Aldaba refuses longer ones, so they are cut.
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// Tells the end of jobs through an application of Aldaba. A handle: clones share everything.
+/// Notifies the URLs of jobs that the jobs finished, through an application of Aldaba. Clones share everything.
 ///
-/// A repeat is one webhook: the idempotency key of a job's end is made of the job's id and how it ended, and of
-/// nothing else. A worker that crashes after a job, runs it again and tells its end again tells it once, as long as
-/// it has the same token and Aldaba remembers the key (24 hours, unless its operator says otherwise). So a job that
-/// is to be told of anew needs a new id.
+/// A repeat causes no second webhook. The idempotency key of a job's end consists of the job's id and its status.
+/// A worker that crashes after a job, runs it again and reports its end again causes one webhook. This holds for
+/// the same token, as long as Aldaba remembers the key (24 hours by default). A job that is to be reported again
+/// needs a new id.
 #[derive(Clone)]
 pub struct Dispatcher {
-    shared: Arc<Shared>,
+    shared: Arc<DispatcherState>,
 }
 
-/// What became of the news of a job's end.
+/// The outcome of a dispatch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Dispatched {
-    /// The job has no URL: nobody wants to know, and nothing was sent.
+    /// The job has no URL. Nothing was sent.
     NoUrl,
-    /// Aldaba has it on disk and delivers it.
+    /// Aldaba has stored the end and delivers it.
     Accepted(Box<JobRecord>),
-    /// Aldaba cannot be reached now; it is tried again in the background.
+    /// Aldaba cannot be reached now. The background retries.
     Retrying,
-    /// Aldaba does not take it, now or later.
+    /// Aldaba refused the end. A retry would not help.
     Refused(Error),
-    /// As many wait already as may, or the dispatcher is shut down: it is lost, counted and logged.
+    /// The queue is full or the dispatcher is shut down. The end is lost, counted and logged.
     Dropped,
 }
 
-/// What was not accepted when the time for a shutdown was up. It can be written as JSON, and read again.
+/// The ends that a shutdown left unsent. Serialize it to keep them for the next start.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Leftover {
-    /// The ends that were not told, or not for certain, with all that they were to tell. Each can be given to
-    /// [`Dispatcher::dispatch_end`] after the next start: what Aldaba has had already is not told twice.
+    /// The ends that Aldaba did not confirm. Pass each to [`Dispatcher::dispatch_end`] after the next start: those
+    /// that Aldaba has stored already cause no second webhook.
     pub jobs: Vec<JobEnd>,
 }
 
-/// Without results and URLs: they may be secret.
+/// Omits results and URLs, which may be secret.
 impl fmt::Debug for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let jobs: Vec<_> = self.jobs.iter().map(|end| (&end.job_id, &end.job_type, end.status)).collect();
@@ -67,36 +67,36 @@ impl fmt::Debug for Leftover {
     }
 }
 
-/// How often each outcome was.
+/// Counts of each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatcherStats {
-    /// Accepted, at once or later.
+    /// Accepted, by the first request or a retry.
     pub accepted: u64,
-    /// Being retried in the background now.
+    /// Waiting for a retry now.
     pub retrying: u64,
-    /// Refused, at once or later.
+    /// Refused, by the first request or a retry.
     pub refused: u64,
-    /// Lost: too many waited, it took too long, or the dispatcher was shut down.
+    /// Lost: the queue was full, the time was over, or the dispatcher was shut down.
     pub dropped: u64,
 }
 
 impl Dispatcher {
-    /// For an application: its id or uid.
+    /// Begins to build a dispatcher for an application, by its id or uid.
     #[must_use]
     pub fn builder(client: Client, app: impl Into<String>) -> DispatcherBuilder {
         DispatcherBuilder::new(client, app.into())
     }
 
     fn new(builder: DispatcherBuilder) -> Self {
-        Self { shared: Arc::new(Shared::new(builder)) }
+        Self { shared: Arc::new(DispatcherState::new(builder)) }
     }
 
-    /// Tells that a job has ended. Never an error, never a panic: a job does not fail because of its webhook. It
-    /// takes as long as the first try at most, and no time at all while Aldaba is known to be away. An error of more
-    /// than 64 KiB is cut.
+    /// Notifies a job's URL that the job finished. Returns no error and never panics: a job must not fail because of
+    /// its webhook. It takes at most as long as the first request, and no time while Aldaba is known to be down. An
+    /// error text of more than 64 KiB is cut.
     ///
-    /// Whoever gives up waiting, after the first poll, leaves it to the background, as if the first try had failed.
+    /// If the future is dropped after its first poll, the background sends the end.
     pub async fn dispatch(
         &self,
         job: &Job,
@@ -108,136 +108,135 @@ impl Dispatcher {
         self.dispatch_end(JobEnd { result, error, completed_at, ..JobEnd::new(job, status) }).await
     }
 
-    /// The same, for an end that knows when it was: one that was left over at a shutdown, for one.
+    /// Like [`dispatch`](Self::dispatch), for an end with its own time, such as one that a shutdown left over.
     pub async fn dispatch_end(&self, mut end: JobEnd) -> Dispatched {
         if end.webhook_url.as_deref().is_none_or(str::is_empty) {
             return Dispatched::NoUrl;
         }
         if let Some(error) = &mut end.error {
-            error.truncate(error.floor_char_boundary(LONGEST_ERROR));
+            error.truncate(error.floor_char_boundary(MAX_ERROR_BYTES));
         }
-        let mut untold = Untold { shared: &self.shared, runtime: Handle::try_current().ok(), end: Some(end) };
-        let Some(end) = untold.end_while_aldaba_is_up() else { return Dispatched::Retrying };
+        let mut pending =
+            PendingEnd { shared: &self.shared, runtime: Handle::try_current().ok(), end: Some(end) };
+        let Some(end) = pending.end_unless_down() else { return Dispatched::Retrying };
         let first = AssertUnwindSafe(self.first(end)).catch_unwind().await;
         match first.unwrap_or_else(|panic| Err(Some(unexpected(&*panic)))) {
             Ok(record) => {
-                untold.end = None;
-                self.shared.line.accepted();
+                pending.end = None;
+                self.shared.queue.accepted();
                 record.map_or(Dispatched::NoUrl, |record| Dispatched::Accepted(Box::new(record)))
             }
             Err(Some(error)) if !error.is_temporary() => {
-                if let Some(end) = untold.end.take() {
+                if let Some(end) = pending.end.take() {
                     log_refusal(&end, &error);
                 }
-                self.shared.line.refused();
+                self.shared.queue.refused();
                 Dispatched::Refused(error)
             }
             Err(error) => {
                 let why =
-                    error.as_ref().map_or("its turn did not come in time".to_owned(), ToString::to_string);
-                if untold.joins_the_line() {
-                    tracing::warn!(why, "Aldaba cannot be reached now; the end of a job is told later");
+                    error.as_ref().map_or("too many requests were under way".to_owned(), ToString::to_string);
+                if pending.enqueue() {
+                    tracing::warn!(why, "Aldaba cannot be reached; the end of a job is sent later");
                     Dispatched::Retrying
                 } else {
-                    tracing::error!(why, "Aldaba cannot be reached, and no more may wait: a webhook is lost");
+                    tracing::error!(why, "Aldaba cannot be reached and the queue is full; a webhook is lost");
                     Dispatched::Dropped
                 }
             }
         }
     }
 
-    /// Waits for its turn and tells it. An error without a reason: its turn did not come.
+    /// Makes the first request. `Err(None)`: no request was permitted in time.
     async fn first(&self, end: &JobEnd) -> Result<Option<JobRecord>, Option<Error>> {
-        let (line, limit, started) = (&self.shared.line, self.shared.limits.first_try, clock::now());
+        let (queue, limit, started) = (&self.shared.queue, self.shared.limits.first_try, clock::now());
         let turn = tokio::time::timeout(limit, self.shared.first_tries.acquire()).await;
         let waited = clock::now() - started;
-        // One that others have kept waiting for long has too little time left to tell anything about Aldaba.
-        if turn.is_err() || waited > limit / 2 || line.is_down() {
+        // After a long wait a timeout would say nothing about Aldaba.
+        if turn.is_err() || waited > limit / 2 || queue.is_down() {
             return Err(None);
         }
         let rest = limit.saturating_sub(waited);
-        let told = self.shared.tell(end, Retries::none().timeout(rest).total(rest)).await;
-        line.note_reached(!told.as_ref().is_err_and(is_outage));
-        line.asks_for(told.as_ref().err().and_then(Error::retry_after));
-        told.map_err(Some)
+        let sent = self.shared.send(end, Retries::none().timeout(rest).total(rest)).await;
+        queue.note_reached(!sent.as_ref().is_err_and(is_outage));
+        queue.delay_by(sent.as_ref().err().and_then(Error::retry_after));
+        sent.map_err(Some)
     }
 
-    /// Waits until everything that is being retried has been accepted, but not longer than `limit`; what is left then
-    /// is given up. From now on nothing is retried any more.
+    /// Waits until every queued end was accepted, at most for `limit`, and returns the rest. From now on nothing is
+    /// retried.
     pub async fn shutdown(&self, limit: Duration) -> Leftover {
-        let line = &self.shared.line;
-        line.close();
-        self.shared.work_goes_on(None);
-        // Its end is seen below: the line is empty or it is not.
-        let _ = tokio::time::timeout(limit, line.emptied()).await;
-        let left = line.give_up();
+        let queue = &self.shared.queue;
+        queue.close();
+        self.shared.ensure_worker(None);
+        // Whether it finished in time shows in what the queue has left.
+        let _ = tokio::time::timeout(limit, queue.until_empty()).await;
+        let left = queue.drain();
         if !left.is_empty() {
-            tracing::error!(count = left.len(), "ends of jobs are given up: Aldaba was not reached in time");
+            tracing::error!(count = left.len(), "ends of jobs were not sent before the shutdown");
         }
         Leftover { jobs: left }
     }
 
-    /// What became of all that was dispatched.
+    /// The counts of all dispatches so far.
     #[must_use]
     pub fn stats(&self) -> DispatcherStats {
-        self.shared.line.stats()
+        self.shared.queue.stats()
     }
 }
 
-/// An end that nobody has taken or refused yet. Whoever drops it leaves it to the background.
-struct Untold<'a> {
-    shared: &'a Arc<Shared>,
-    /// Where it was first dispatched.
+/// An end that was neither accepted nor refused yet. Dropping it queues it for the background.
+struct PendingEnd<'a> {
+    shared: &'a Arc<DispatcherState>,
+    /// The runtime of the dispatch.
     runtime: Option<Handle>,
     end: Option<JobEnd>,
 }
 
-impl Untold<'_> {
-    fn waiting(&mut self) -> Option<Box<Waiting>> {
+impl PendingEnd<'_> {
+    fn waiting(&mut self) -> Option<Box<QueuedEnd>> {
         let give_up_after = self.shared.limits.give_up_after;
-        self.end.take().map(|end| Waiting::new(end, clock::now(), give_up_after))
+        self.end.take().map(|end| QueuedEnd::new(end, clock::now(), give_up_after))
     }
 
-    /// None: Aldaba is known to be away, and it waits with the others.
-    fn end_while_aldaba_is_up(&mut self) -> Option<&JobEnd> {
-        if self.shared.line.is_down() {
+    /// `None`: Aldaba is known to be down, and the end is queued.
+    fn end_unless_down(&mut self) -> Option<&JobEnd> {
+        if self.shared.queue.is_down() {
             let waiting = self.waiting()?;
-            match self.shared.line.join_if_down(waiting, &self.shared.limits) {
-                Ok(()) => self.shared.work_goes_on(self.runtime.as_ref()),
+            match self.shared.queue.enqueue_if_down(waiting, &self.shared.limits) {
+                Ok(()) => self.shared.ensure_worker(self.runtime.as_ref()),
                 Err(waiting) => self.end = Some(waiting.end),
             }
         }
         self.end.as_ref()
     }
 
-    /// `false`: no more may wait, and it is lost.
-    fn joins_the_line(&mut self) -> bool {
+    /// Queues the end. `false`: the queue is full, and the end is lost.
+    fn enqueue(&mut self) -> bool {
         let Some(waiting) = self.waiting() else { return false };
-        let joined = self.shared.line.join(waiting, &self.shared.limits);
-        self.shared.work_goes_on(self.runtime.as_ref());
+        let joined = self.shared.queue.enqueue(waiting, &self.shared.limits);
+        self.shared.ensure_worker(self.runtime.as_ref());
         joined
     }
 }
 
-impl Drop for Untold<'_> {
+impl Drop for PendingEnd<'_> {
     fn drop(&mut self) {
         if self.end.is_none() {
             return;
         }
-        if self.joins_the_line() {
-            tracing::warn!(
-                "nobody waits for a dispatch any more; the end of the job is told in the background"
-            );
+        if self.enqueue() {
+            tracing::warn!("a dispatch was cancelled; the background sends the end of the job");
         } else {
-            tracing::error!("nobody waits for a dispatch any more, and no more may wait: a webhook is lost");
+            tracing::error!("a dispatch was cancelled and the queue is full; a webhook is lost");
         }
     }
 }
 
-/// Without what waits: results and URLs may be secret.
+/// Omits queued ends: their results and URLs may be secret.
 impl fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { app, limits, .. } = &*self.shared;
+        let DispatcherState { app, limits, .. } = &*self.shared;
         f.debug_struct("Dispatcher")
             .field("app", app)
             .field("limits", limits)

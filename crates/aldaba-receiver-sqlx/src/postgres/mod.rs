@@ -37,9 +37,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlxIsolation {
+    /// Each statement sees what was committed before it.
     #[default]
     ReadCommitted,
+    /// All statements see what was committed before the first.
     RepeatableRead,
+    /// As if transactions ran one after another; conflicts end one of them.
     Serializable,
 }
 
