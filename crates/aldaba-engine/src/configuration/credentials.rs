@@ -13,7 +13,7 @@ pub use new_key::{KEY_PREFIX, NewKey, check_key_name, digest_of, make_key};
 pub use revocations::{LONGEST_SESSION, Revocations};
 pub(crate) use uses::Uses;
 
-use aldaba_store::{Change, Error, Stale, Store};
+use aldaba_store::{Change, Error, RemovedCredential, Store};
 
 /// What the store has, as memory keeps it. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +39,12 @@ impl Credentials {
     }
 
     /// What was removed from the store is not needed here either.
-    pub(crate) fn forget(&self, removed: &[Stale]) {
+    pub(crate) fn forget(&self, removed: &[RemovedCredential]) {
         for item in removed {
             match item {
-                Stale::RevokedToken(mark, _) => self.revocations.forget_token(mark),
-                Stale::PortalCut(cut) => self.revocations.forget_cut(cut),
-                Stale::Application(app) => self.revocations.forget_application(*app),
-                _ => {}
+                RemovedCredential::RevokedToken(mark) => self.revocations.forget_token(mark),
+                RemovedCredential::PortalExpiry(expiry) => self.revocations.forget_cut(expiry),
+                RemovedCredential::Application(app) => self.revocations.forget_application(*app),
             }
         }
     }

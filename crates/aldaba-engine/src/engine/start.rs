@@ -9,11 +9,11 @@ use crate::delivering::Contents;
 use crate::delivering::Sender;
 use crate::housekeeping::DueTimes;
 use crate::housekeeping::Orphans;
+use crate::housekeeping::Retention;
 use crate::housekeeping::background::Background;
 use crate::housekeeping::sequencing;
 use crate::housekeeping::{ClockWatch, TrustedClock};
 use crate::housekeeping::{Listeners, Operational};
-use crate::housekeeping::{Retention, Walks};
 use crate::inbound::{Looking, Sources};
 use crate::intake::Intake;
 use crate::recording::recorder::Recorder;
@@ -29,7 +29,7 @@ use crate::{
     Transport, Vault,
 };
 use aldaba_delivery::CLOCK_TOLERANCE;
-use aldaba_store::{Done, Error, Store};
+use aldaba_store::{Done, Error, RetentionWalk, Store};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -223,7 +223,7 @@ impl Engine {
             options: options.retention,
             idempotency_kept: options.idempotency_kept,
             trust: trust.clone(),
-            walks: Walks::new(&surplus_gates),
+            walk: RetentionWalk::new(&surplus_gates),
         };
         let uses = Uses { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {

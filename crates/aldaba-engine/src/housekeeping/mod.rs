@@ -16,5 +16,5 @@ pub(crate) use due_times::DueTimes;
 pub(crate) use operational::{Listeners, Operational, extend, moment};
 pub use operational::{OPERATIONAL_EVENTS, management};
 pub(crate) use orphans::Orphans;
+pub(crate) use retention::Retention;
 pub use retention::RetentionOptions;
-pub(crate) use retention::{Retention, Walks};
