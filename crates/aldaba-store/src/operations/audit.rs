@@ -144,7 +144,7 @@ pub(crate) fn values_of(reading: &dyn Reading, subject: AuditSubject<'_>) -> Res
         AuditSubject::Profile(org, name) => profile::one(reading, org, name)?.as_ref().map(FieldValues::from),
         AuditSubject::ApiKey(org, id) => api_key::one(reading, org, id)?.as_ref().map(FieldValues::from),
         AuditSubject::Source(id) => {
-            source::by_id(reading, id)?.as_ref().map(FieldValues::from)
+            source::by_id(reading, id)?.map(|source| FieldValues::from(&source.config))
         }
     })
 }
