@@ -3,8 +3,8 @@
 
 use crate::operations::{
     Monotonic, Op, Reading, Reply, Result, Slice, api_key, application, attempt, audit, delivery,
-    delivery_list, dispatch, endpoint, event_type, gate, health, keys, message, notice, policy, profile,
-    replay, retention, setting, source, statistics, token,
+    delivery_list, dispatch, endpoint, event_type, gate, health, message, notice, policy, profile, replay,
+    retention, setting, source, statistics, token,
 };
 use crate::*;
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, SourceId, Timestamp};
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long a list is walked in one read, so that others have their turn. The next read goes on from there.
 const WALK_TIME: Duration = Duration::from_millis(4);
@@ -80,49 +81,66 @@ pub trait HotReads: Reading {
     ) -> Result<Option<BTreeMap<String, AttemptCounts>>>;
 }
 
+/// Reads of the contract: of each how it is run, what it takes and answers, and the operation that finds the answer.
+macro_rules! reads {
+    ($($how:ident $name:ident($($taken:ident: $type:ty),*) -> $answer:ty = |$($scope:ident),+| $find:expr;)+) => {$(
+        fn $name(&self, $($taken: $type),*) -> Read<$answer> {
+            self.$how(move |$($scope),+| $find)
+        }
+    )+};
+}
+
+/// Writes of the contract: of each what it takes, what comes of it, and the operation that the writer is handed.
+macro_rules! writes {
+    ($($name:ident($($taken:ident: $type:ty),+) -> $outcome:ty = $op:ident($($operand:expr),+);)+) => {$(
+        fn $name(&self, $($taken: $type,)+ done: Done<$outcome>) {
+            self.write(Op::$op($($operand),+), Reply::$op(done));
+        }
+    )+};
+}
+
 impl<B: Backend> Accepts for B {
-    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>) {
-        self.write(Op::Accept(batch), Reply::Accept(done));
+    writes! {
+        accept(batch: Vec<Accept>) -> Vec<Accepted> = Accept(batch);
     }
 }
 
 impl<B: Backend> Records for B {
-    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>) {
-        self.write(Op::Record(batch), Reply::Record(done));
+    writes! {
+        record(batch: Vec<Record>) -> Vec<Recorded> = Record(batch);
+        record_manual(resent: ManualRecord) -> () = RecordManual(Box::new(resent));
     }
 
-    fn record_manual(&self, resent: ManualRecord, done: Done<()>) {
-        self.write(Op::RecordManual(Box::new(resent)), Reply::RecordManual(done));
-    }
-
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>> {
-        self.read(move |reading| attempt::of_key(reading, app, &digest))
+    reads! {
+        read attempt_of_key(app: AppId, digest: RequestDigest) -> Option<AttemptId>
+            = |reading| attempt::of_key(reading, app, &digest);
     }
 }
 
 impl<B: Backend> Lanes for B {
-    fn due(&self, query: DueQuery) -> Read<Vec<PendingDelivery>> {
-        self.read(move |reading| reading.due(query))
-    }
-
-    fn lanes(&self, query: LanesQuery) -> Read<LanesPage> {
-        self.background_read(move |reading| reading.lanes(query))
-    }
-
-    fn started_before(&self, query: StartedQuery) -> Read<StartedPage> {
-        self.read(move |reading| reading.started_before(query))
-    }
-
-    fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>> {
-        self.read(move |reading| reading.have_started_before(&endpoints))
-    }
-
-    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>> {
-        self.read(move |reading| reading.contents(&messages))
-    }
-
-    fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
-        self.read(move |reading| reading.has_payload(app, message, &payload))
+    reads! {
+        read due(query: DueQuery) -> Vec<PendingDelivery> = |reading| reading.due(query);
+        background_read lanes(query: LanesQuery) -> LanesPage = |reading| reading.lanes(query);
+        read started_before(query: StartedQuery) -> StartedPage = |reading| reading.started_before(query);
+        read have_started_before(endpoints: Vec<(EndpointId, Timestamp)>) -> Vec<EndpointId>
+            = |reading| reading.have_started_before(&endpoints);
+        read contents(messages: Vec<(AppId, MessageId)>) -> Vec<Option<Content>>
+            = |reading| reading.contents(&messages);
+        read has_payload(app: AppId, message: MessageId, payload: Bytes) -> Option<bool>
+            = |reading| reading.has_payload(app, message, &payload);
+        read lane_targets(endpoints: Vec<EndpointId>) -> Vec<LaneTarget>
+            = |reading| reading.lane_targets(&endpoints);
+        background_read kept_endpoints(after: Option<(AppId, EndpointId)>, limit: usize) -> Vec<KeptEndpoint>
+            = |reading| retention::kept_endpoints(reading, after, limit);
+        background_read deleted_applications(after: Option<AppId>, limit: usize) -> Vec<AppId>
+            = |reading| retention::deleted_applications(reading, after, limit);
+        background_read orphans(query: OrphansQuery) -> OrphansPage = |reading| reading.orphans(query);
+        read gates() -> Vec<GateRecord> = |reading| gate::all(reading);
+        read future_deliveries(after: LanePosition, limit: usize) -> Vec<FutureDelivery>
+            = |reading| reading.future_deliveries(after, limit);
+        background_read next_sequencing_at() -> Option<Timestamp>
+            = |reading| delivery::next_sequencing_at(reading);
+        read newest_moment() -> Option<Timestamp> = |reading| reading.newest_moment();
     }
 
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
@@ -131,238 +149,131 @@ impl<B: Backend> Lanes for B {
             Ok(targets.into_iter().map(|target| target.endpoint).collect())
         })
     }
-
-    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>> {
-        self.read(move |reading| reading.lane_targets(&endpoints))
-    }
-
-    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>> {
-        self.background_read(move |reading| retention::deleted_applications(reading, after, limit))
-    }
-
-    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage> {
-        self.background_read(move |reading| reading.orphans(query))
-    }
-
-    fn gates(&self) -> Read<Vec<GateRecord>> {
-        self.read(|reading| gate::all(reading))
-    }
-
-    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Read<Vec<FutureDelivery>> {
-        self.read(move |reading| reading.future_deliveries(after, limit))
-    }
-
-    fn next_sequencing_at(&self) -> Read<Option<Timestamp>> {
-        self.background_read(|reading| delivery::next_sequencing_at(reading))
-    }
-
-    fn newest_moment(&self) -> Read<Option<Timestamp>> {
-        self.read(|reading| reading.newest_moment())
-    }
 }
 
 impl<B: Backend> Directory for B {
-    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>) {
-        self.write(Op::Change(Box::new(change), audit), Reply::Change(done));
+    writes! {
+        change(change: Change, audit: Option<Arc<AuditEntry>>) -> Changed = Change(Box::new(change), audit);
+        settle_setting(name: &'static str, value: Vec<u8>) -> Vec<u8> = SettleSetting(name, value);
     }
 
-    fn tenant(&self, which: ApplicationRef) -> Read<Option<Tenant>> {
-        self.read(move |reading| application::tenant(reading, &which))
-    }
-
-    fn application(&self, which: ApplicationRef) -> Read<Option<Application>> {
-        self.read(move |reading| application::find(reading, &which))
-    }
-
-    fn application_version(&self, app: AppId) -> Read<Option<u64>> {
-        self.read(move |reading| application::version(reading, app))
-    }
-
-    fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>> {
-        self.read(move |reading| application::list(reading, org, page, order))
-    }
-
-    fn endpoint(&self, app: AppId, key: ResourceKey) -> Read<Option<Endpoint>> {
-        self.read(move |reading| endpoint::find(reading, app, &key))
-    }
-
-    fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>> {
-        self.read(move |reading| endpoint::list(reading, app, page, order))
-    }
-
-    fn health_changes(
-        &self,
-        endpoint: EndpointId,
-        page: Page<HealthChangeNumber>,
-        order: Order,
-    ) -> Read<Vec<HealthChange>> {
-        self.read(move |reading| health::changes(reading, endpoint, page, order))
-    }
-
-    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>> {
-        self.read(move |reading| endpoint::has_endpoints_at(reading, org, app, &starts))
-    }
-
-    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>> {
-        self.read(move |reading| application::are_of(reading, org, &apps))
-    }
-
-    fn policies(&self) -> Read<Vec<OwnPolicy>> {
-        self.read(|reading| policy::all(reading))
-    }
-
-    fn profiles(&self) -> Read<Vec<OwnProfile>> {
-        self.read(|reading| profile::all(reading))
-    }
-
-    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>> {
-        self.background_read(move |reading| notice::organizations(reading, after, limit))
-    }
-
-    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>> {
-        self.background_read(move |reading| notice::oldest(reading, org, limit))
-    }
-
-    fn event_types(&self) -> Read<Vec<EventType>> {
-        self.read(|reading| event_type::all(reading))
-    }
-
-    fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>> {
-        self.read(move |reading| setting::read(reading, name))
-    }
-
-    fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>) {
-        self.write(Op::SettleSetting(name, value), Reply::SettleSetting(done));
+    reads! {
+        read tenant(which: ApplicationRef) -> Option<Tenant> = |reading| application::tenant(reading, &which);
+        read application(which: ApplicationRef) -> Option<Application>
+            = |reading| application::find(reading, &which);
+        read application_version(app: AppId) -> Option<u64> = |reading| application::version(reading, app);
+        read applications(org: OrgId, page: Page<AppId>, order: Order) -> Vec<Application>
+            = |reading| application::list(reading, org, page, order);
+        read endpoint(app: AppId, key: ResourceKey) -> Option<Endpoint>
+            = |reading| endpoint::find(reading, app, &key);
+        read endpoints(app: AppId, page: Page<EndpointId>, order: Order) -> Vec<Endpoint>
+            = |reading| endpoint::list(reading, app, page, order);
+        read health_changes(endpoint: EndpointId, page: Page<HealthChangeNumber>, order: Order) -> Vec<HealthChange>
+            = |reading| health::changes(reading, endpoint, page, order);
+        read has_endpoints_at(org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Vec<bool>
+            = |reading| endpoint::has_endpoints_at(reading, org, app, &starts);
+        read are_of(org: OrgId, apps: Vec<AppId>) -> Vec<bool>
+            = |reading| application::are_of(reading, org, &apps);
+        read policies() -> Vec<OwnPolicy> = |reading| policy::all(reading);
+        read profiles() -> Vec<OwnProfile> = |reading| profile::all(reading);
+        background_read notice_organizations(after: Option<OrgId>, limit: usize) -> Vec<OrgId>
+            = |reading| notice::organizations(reading, after, limit);
+        background_read notices(org: OrgId, limit: usize) -> Vec<(NoticeNumber, Notice)>
+            = |reading| notice::oldest(reading, org, limit);
+        read event_types() -> Vec<EventType> = |reading| event_type::all(reading);
+        read setting(name: &'static str) -> Option<Vec<u8>> = |reading| setting::read(reading, name);
     }
 }
 
 impl<B: Backend> Credentials for B {
-    fn api_keys(&self) -> Read<Vec<ApiKey>> {
-        self.read(|reading| api_key::all(reading))
-    }
-
-    fn revoked_tokens(&self) -> Read<Vec<RevokedToken>> {
-        self.read(|reading| token::revoked(reading))
-    }
-
-    fn portal_expiries(&self) -> Read<Vec<PortalExpiry>> {
-        self.read(|reading| token::cuts(reading))
+    reads! {
+        read api_keys() -> Vec<ApiKey> = |reading| api_key::all(reading);
+        read revoked_tokens() -> Vec<RevokedToken> = |reading| token::revoked(reading);
+        read portal_expiries() -> Vec<PortalExpiry> = |reading| token::cuts(reading);
     }
 }
 
 impl<B: Backend> Audits for B {
-    fn audit(&self, query: AuditQuery) -> Read<AuditPage> {
-        self.walk(move |reading, slice| audit::list(reading, slice, &query))
+    reads! {
+        walk audit(query: AuditQuery) -> AuditPage = |reading, slice| audit::list(reading, slice, &query);
     }
 }
 
 impl<B: Backend> History for B {
-    fn message(&self, app: AppId, key: ResourceKey) -> Read<Option<Message>> {
-        self.read(move |reading| message::find(reading, app, &key))
-    }
-
-    fn messages(&self, query: MessagesQuery) -> Read<ListPage<Message, MessageId>> {
-        self.walk(move |reading, slice| message::list(reading, slice, &query))
-    }
-
-    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>> {
-        self.read(move |reading| message::all_bare(reading, app, &messages))
-    }
-
-    fn attempts(&self, query: AttemptsQuery) -> Read<ListPage<Attempt, AttemptId>> {
-        self.walk(move |reading, slice| attempt::list(reading, slice, &query))
-    }
-
-    fn count_attempts(&self, query: AttemptsQuery) -> Read<BoundedCount> {
-        self.walk(move |reading, slice| attempt::count(reading, slice, &query))
-    }
-
-    fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>> {
-        self.read(move |reading| attempt::one(reading, message, attempt))
-    }
-
-    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<ListPage<EndpointMessage, MessageId>> {
-        self.walk(move |reading, slice| message::of_endpoint(reading, slice, &query))
-    }
-
-    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>> {
-        self.read(move |reading| delivery::of_message(reading, message))
-    }
-
-    fn waiting(&self) -> Read<u64> {
-        self.read(|reading| delivery::total_waiting(reading))
+    reads! {
+        read message(app: AppId, key: ResourceKey) -> Option<Message>
+            = |reading| message::find(reading, app, &key);
+        walk messages(query: MessagesQuery) -> ListPage<Message, MessageId>
+            = |reading, slice| message::list(reading, slice, &query);
+        read bare_messages(app: AppId, messages: Vec<MessageId>) -> Vec<Message>
+            = |reading| message::all_bare(reading, app, &messages);
+        walk attempts(query: AttemptsQuery) -> ListPage<Attempt, AttemptId>
+            = |reading, slice| attempt::list(reading, slice, &query);
+        walk count_attempts(query: AttemptsQuery) -> BoundedCount
+            = |reading, slice| attempt::count(reading, slice, &query);
+        read attempt(message: MessageId, attempt: AttemptId) -> Option<Attempt>
+            = |reading| attempt::one(reading, message, attempt);
+        walk endpoint_messages(query: EndpointMessagesQuery) -> ListPage<EndpointMessage, MessageId>
+            = |reading, slice| message::of_endpoint(reading, slice, &query);
+        read deliveries(message: MessageId) -> Vec<DeliveryStatus>
+            = |reading| delivery::of_message(reading, message);
+        read waiting() -> u64 = |reading| delivery::total_waiting(reading);
     }
 }
 
 impl<B: Backend> Deliveries for B {
-    fn delivery_views(&self, app: AppId, deliveries: Vec<Seq>) -> Read<Vec<DeliveryView>> {
-        self.read(move |reading| delivery::views(reading, app, &deliveries))
+    writes! {
+        discard(app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>) -> usize
+            = Discard(app, deliveries, audit);
     }
 
-    fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage> {
-        self.read(move |reading| delivery_list::list(reading, &query))
-    }
-
-    fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>) {
-        self.write(Op::Discard(app, deliveries, audit), Reply::Discard(done));
+    reads! {
+        read delivery_views(app: AppId, deliveries: Vec<Seq>) -> Vec<DeliveryView>
+            = |reading| delivery::views(reading, app, &deliveries);
+        read delivery_list(query: DeliveriesQuery) -> DeliveriesPage
+            = |reading| delivery_list::list(reading, &query);
     }
 }
 
 impl<B: Backend> Dispatches for B {
-    fn dispatches(&self, query: DispatchesQuery) -> Read<ListPage<Dispatch, MessageId>> {
-        self.read(move |reading| dispatch::list(reading, &query))
-    }
-
-    fn dispatch(&self, app: AppId, message: MessageId) -> Read<Option<Dispatch>> {
-        self.read(move |reading| dispatch::one(reading, app, message))
+    reads! {
+        read dispatches(query: DispatchesQuery) -> ListPage<Dispatch, MessageId>
+            = |reading| dispatch::list(reading, &query);
+        read dispatch(app: AppId, message: MessageId) -> Option<Dispatch>
+            = |reading| dispatch::one(reading, app, message);
     }
 }
 
 impl<B: Backend> Sources for B {
-    fn source(&self, org: OrgId, key: ResourceKey) -> Read<Option<Source>> {
-        self.read(move |reading| source::find(reading, org, &key))
+    writes! {
+        reopen_event(reopen: ReopenEvent) -> Vec<(EndpointId, PendingDelivery)> = Reopen(reopen);
     }
 
-    fn source_of_token(&self, digest: [u8; 32]) -> Read<Option<Source>> {
-        self.read(move |reading| source::of_token(reading, &digest))
-    }
-
-    fn source_of_application(&self, app: AppId) -> Read<Option<SourceId>> {
-        self.read(move |reading| source::of_application(reading, app))
-    }
-
-    fn sources(&self, org: OrgId, page: Page<SourceId>, order: Order) -> Read<Vec<Source>> {
-        self.read(move |reading| source::list(reading, org, page, order))
-    }
-
-    fn source_events(&self, query: SourceEventsQuery) -> Read<ListPage<SourceEvent, MessageId>> {
-        self.walk(move |reading, slice| message::of_source(reading, slice, &query))
-    }
-
-    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, PendingDelivery)>>) {
-        self.write(Op::Reopen(reopen), Reply::Reopen(done));
-    }
-
-    fn source_event(&self, app: AppId, key: ResourceKey) -> Read<Option<SourceEvent>> {
-        self.read(move |reading| source::event(reading, app, &key))
+    reads! {
+        read source(org: OrgId, key: ResourceKey) -> Option<Source>
+            = |reading| source::find(reading, org, &key);
+        read source_of_token(digest: [u8; 32]) -> Option<Source>
+            = |reading| source::of_token(reading, &digest);
+        read source_of_application(app: AppId) -> Option<SourceId>
+            = |reading| source::of_application(reading, app);
+        read sources(org: OrgId, page: Page<SourceId>, order: Order) -> Vec<Source>
+            = |reading| source::list(reading, org, page, order);
+        walk source_events(query: SourceEventsQuery) -> ListPage<SourceEvent, MessageId>
+            = |reading, slice| message::of_source(reading, slice, &query);
+        read source_event(app: AppId, key: ResourceKey) -> Option<SourceEvent>
+            = |reading| source::event(reading, app, &key);
     }
 }
 
 impl<B: Backend> Replays for B {
-    fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>) {
-        self.write(Op::StepReplay(step), Reply::StepReplay(done));
+    writes! {
+        step_replay(step: ReplayStep) -> ReplayStepped = StepReplay(step);
     }
 
-    fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>> {
-        self.read(move |reading| replay::find(reading, org, id))
-    }
-
-    fn replays(&self, query: ReplaysQuery) -> Read<Vec<Replay>> {
-        self.read(move |reading| replay::list(reading, query))
-    }
-
-    fn running_replays(&self) -> Read<Vec<Replay>> {
-        self.read(|reading| replay::running(reading))
+    reads! {
+        read replay(org: OrgId, id: ReplayId) -> Option<Replay> = |reading| replay::find(reading, org, id);
+        read replays(query: ReplaysQuery) -> Vec<Replay> = |reading| replay::list(reading, query);
+        read running_replays() -> Vec<Replay> = |reading| replay::running(reading);
     }
 
     fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount> {
@@ -374,120 +285,35 @@ impl<B: Backend> Replays for B {
 }
 
 impl<B: Backend> Statistics for B {
-    fn endpoint_attempts(
-        &self,
-        endpoint: EndpointId,
-        since: Timestamp,
-        until: Timestamp,
-    ) -> Read<AttemptCounts> {
-        self.read(move |reading| statistics::endpoint_attempts(reading, endpoint, since, until))
+    writes! {
+        sum_up(step: SumUp) -> usize = SumUp(step);
     }
 
-    fn application_attempts(
-        &self,
-        query: ApplicationAttemptsQuery,
-    ) -> Read<Option<BTreeMap<String, AttemptCounts>>> {
-        self.read(move |reading| reading.application_attempts(&query))
-    }
-
-    fn summed_through(&self) -> Read<Hour> {
-        self.background_read(|reading| statistics::hours_summed(reading))
-    }
-
-    fn unsummed(&self, endpoints: Vec<EndpointId>, through: Hour) -> Read<Vec<EndpointId>> {
-        self.background_read(move |reading| statistics::unsummed(reading, &endpoints, through))
-    }
-
-    fn sum_up(&self, step: SumUp, done: Done<usize>) {
-        self.write(Op::SumUp(step), Reply::SumUp(done));
+    reads! {
+        read endpoint_attempts(endpoint: EndpointId, since: Timestamp, until: Timestamp) -> AttemptCounts
+            = |reading| statistics::endpoint_attempts(reading, endpoint, since, until);
+        read application_attempts(query: ApplicationAttemptsQuery) -> Option<BTreeMap<String, AttemptCounts>>
+            = |reading| reading.application_attempts(&query);
+        background_read summed_through() -> Hour = |reading| statistics::hours_summed(reading);
+        background_read unsummed(endpoints: Vec<EndpointId>, through: Hour) -> Vec<EndpointId>
+            = |reading| statistics::unsummed(reading, &endpoints, through);
     }
 }
 
 impl<B: Backend> Retention for B {
-    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>> {
-        self.background_read(move |reading| retention::kept_endpoints(reading, after, limit))
-    }
-
-    fn newest_delivered(
+    fn expire(
         &self,
-        endpoints: Vec<EndpointId>,
-        after: Option<Settled>,
-        limit: usize,
-    ) -> Read<Vec<Settled>> {
-        self.background_read(move |reading| retention::newest_delivered(reading, &endpoints, after, limit))
-    }
-
-    fn cut_off(&self, cuts: Vec<Cut>, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| retention::cut_off(reading, &cuts, limit))
-    }
-
-    fn old_counters(&self, endpoints: Vec<EndpointId>, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| statistics::old_counters(reading, &endpoints, before, limit))
-    }
-
-    fn old_application_counters(
-        &self,
-        apps: Vec<AppId>,
-        before: Timestamp,
-        limit: usize,
-    ) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| {
-            statistics::old_application_counters(reading, &apps, before, limit)
-        })
-    }
-
-    fn unused_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| retention::unused_endpoints(reading, &endpoints))
-    }
-
-    fn unused_applications(&self, after: Option<AppId>, limit: usize) -> Read<Walked<AppId>> {
-        self.background_read(move |reading| retention::unused_applications(reading, after, limit))
-    }
-
-    fn lonely_messages(
-        &self,
-        after: Option<MessagesCursor>,
-        created: (Timestamp, Timestamp),
-        limit: usize,
-    ) -> Read<Walked<MessagesCursor>> {
-        self.background_read(move |reading| retention::lonely_messages(reading, after, created, limit))
-    }
-
-    fn old_payloads(
-        &self,
-        after: Option<PayloadsCursor>,
+        walk: RetentionWalk,
+        rules: Arc<RetentionRules>,
         now: Timestamp,
-        limit: usize,
-    ) -> Read<Walked<PayloadsCursor>> {
-        self.background_read(move |reading| retention::old_payloads(reading, after, now, limit))
-    }
-
-    fn expired_keys(
-        &self,
-        after: Option<StoredKey>,
-        now: Timestamp,
-        limit: usize,
-    ) -> Read<Walked<StoredKey>> {
-        self.background_read(move |reading| keys::expired(reading, after.as_ref(), now, limit))
-    }
-
-    fn old_gates(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| gate::old(reading, before, limit))
-    }
-
-    fn ended_replays(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| replay::ended(reading, before, limit))
-    }
-
-    fn old_audit(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| audit::old(reading, before, limit))
-    }
-
-    fn needless_revocations(&self, before: Timestamp, limit: usize) -> Read<Vec<Stale>> {
-        self.background_read(move |reading| token::needless(reading, before, limit))
-    }
-
-    fn remove(&self, removal: Removal, done: Done<Removed>) {
+        budget: RetentionBudget,
+    ) -> Read<Expired> {
+        let Some(removal) = walk.removal(&rules, now, budget) else {
+            return self.background_read(move |reading| walk.search(reading, &rules, now, budget));
+        };
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |result| drop(answer.send(result)));
         self.write(Op::Remove(removal), Reply::Remove(done));
+        Box::pin(async move { Ok(walk.after_removal(answered.await.map_err(|_| Error::Closed)??)) })
     }
 }

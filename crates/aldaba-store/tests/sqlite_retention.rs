@@ -1,11 +1,12 @@
 //! A big removal: others hardly feel it, and a kill in the middle leaves whole deliveries.
 
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_store::conformance::{Scene, at};
+use aldaba_store::conformance::{Scene, at, find};
+use aldaba_store::operations::{Cutoff, ExpiredItem, Op, Removal, Removed, Reply, Search, SettledPosition};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
-    Accept, Accepted, Accepts, Cut, Done, Error, History, ManualRecord, NewAttempt, Record, Records, Removal,
-    Removed, RemovedCounts, Retention, Seq, Settled, Stale, Tenant, Trigger,
+    Accept, Accepted, Accepts, Backend, Done, Error, History, ManualRecord, NewAttempt, Record, Records,
+    RemovedCounts, Seq, Tenant, Trigger,
 };
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader, Write};
@@ -56,18 +57,18 @@ fn deliver(scene: &Scene, tenant: &Tenant, count: usize) {
     }
 }
 
-fn all(store: &SqliteStore, tenant: &Tenant) -> Vec<Stale> {
-    let end = Some(Settled { at: at(1 << 40), seq: Seq(0) });
-    let cut = Cut { endpoint: tenant.endpoints[0].id, delivered: end, dead: end, discarded: None };
-    block_on(store.cut_off(vec![cut], 100_000)).unwrap()
+fn all(store: &SqliteStore, tenant: &Tenant) -> Vec<ExpiredItem> {
+    let end = Some(SettledPosition { at: at(1 << 40), seq: Seq(0) });
+    let cut = Cutoff { endpoint: tenant.endpoints[0].id, delivered: end, dead: end, discarded: None };
+    block_on(find(store, Search::Deliveries(vec![cut]), 100_000)).0
 }
 
-fn remove(store: &SqliteStore, items: Vec<Stale>) -> Removed {
+fn remove(store: &SqliteStore, items: Vec<ExpiredItem>) -> Removed {
     remove_counted(store, items, &Arc::default())
 }
 
 /// The same, and its commit is counted.
-fn remove_counted(store: &SqliteStore, items: Vec<Stale>, commits: &Arc<AtomicU64>) -> Removed {
+fn remove_counted(store: &SqliteStore, items: Vec<ExpiredItem>, commits: &Arc<AtomicU64>) -> Removed {
     let (told, fate) = mpsc::channel();
     let removal = Removal { items, now: at(1 << 40), event_ids_kept: Duration::ZERO };
     let commits = commits.clone();
@@ -75,7 +76,7 @@ fn remove_counted(store: &SqliteStore, items: Vec<Stale>, commits: &Arc<AtomicU6
         commits.fetch_add(1, Ordering::SeqCst);
         told.send(result).unwrap();
     };
-    store.remove(removal, Done::new(done));
+    store.write(Op::Remove(removal), Reply::Remove(Done::new(done)));
     fate.recv().unwrap().unwrap()
 }
 
@@ -207,10 +208,11 @@ fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
     store.record_manual(by_hand, Done::new(move |result: Result<_, Error>| told.send(result).unwrap()));
     fate.recv().unwrap().unwrap();
 
-    let lonely = || block_on(store.lonely_messages(None, (Timestamp::MIN, at(1 << 40)), 10)).unwrap().stale;
+    let all_messages = || Search::Messages { after: None, created: (Timestamp::MIN, at(1 << 40)) };
+    let lonely = || block_on(find(&*store, all_messages(), 10)).0;
     let settled = || all(&store, &tenant);
     let there = |event: &Accept| block_on(store.message(event.app, event.message.id.to_string())).unwrap();
-    for (event, find) in [(&to_nobody, &lonely as &dyn Fn() -> Vec<Stale>), (&event, &settled)] {
+    for (event, find) in [(&to_nobody, &lonely as &dyn Fn() -> Vec<ExpiredItem>), (&event, &settled)] {
         let (mut slices, mut counts) = (0, RemovedCounts::default());
         while there(event).is_some() {
             let found = find();

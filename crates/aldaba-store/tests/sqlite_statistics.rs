@@ -1,11 +1,12 @@
 //! Counters of event types stay in memory for a while, and are right all the same; and a walk ends by the clock.
 
 use aldaba_delivery::AppId;
-use aldaba_store::conformance::{Scene, at};
+use aldaba_store::conformance::{Scene, at, find, remove_slice};
+use aldaba_store::operations::{ExpiredItem, Search};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
-    ApplicationAttemptsQuery, AttemptCounts, Done, Hour, ListRange, MessageFilter, MessagesQuery, NewAttempt,
-    Order, Page, Payloads, Record, Removal, Retention, Stale, Statistics, Tenant,
+    ApplicationAttemptsQuery, AttemptCounts, Hour, ListRange, MessageFilter, MessagesQuery, NewAttempt,
+    Order, Page, Payloads, Record, Statistics, Tenant,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -108,14 +109,12 @@ fn counters_go_after_their_time_however_many_types_there_are() {
     });
     drop((scene, store));
     let store = open(folder.path());
-    let old = |before| block_on(store.old_application_counters(vec![app], before, 10)).unwrap();
+    let old = |before| block_on(find(&*store, Search::ApplicationCounters(vec![app], before), 10)).0;
     assert_eq!(old(hour.start()), []);
     let stale = old(hour.next().start());
-    assert_eq!(stale, [Stale::ApplicationCounters(app, hour)]);
-    let removal = Removal { items: stale, now: at(9999), event_ids_kept: Duration::ZERO };
-    let (told, fate) = std::sync::mpsc::channel();
-    store.remove(removal, Done::new(move |removed| told.send(removed).unwrap()));
-    assert_eq!(fate.recv().unwrap().unwrap().counts.counters, 200);
+    assert_eq!(stale, [ExpiredItem::ApplicationCounters(app, hour)]);
+    let removed = block_on(remove_slice(&*store, stale, at(9999), Duration::ZERO));
+    assert_eq!(removed.counts.counters, 200);
     assert_eq!(written(folder.path()), 1);
     assert_eq!(old(hour.next().start()), []);
 }

@@ -155,8 +155,8 @@ impl Client {
                     deleted => self.changed(deleted),
                 }
             }
-            What::DeleteEndpoint { door } => self.delete_endpoint(*door).await,
-            What::ChangeOrdering { door, ordering } => self.change_ordering(*door, *ordering).await,
+            What::DeleteEndpoint { door } => either(self.delete_endpoint(*door).await),
+            What::ChangeOrdering { door, ordering } => either(self.change_ordering(*door, *ordering).await),
             What::Replay { door } => self.replay(*door).await,
             What::Cancel { tenant } => match self.cancel(*tenant).await {
                 Ok(()) => Answer::Done,
@@ -165,14 +165,14 @@ impl Client {
             },
             What::Expunge { tenant } => self.expunge(*tenant).await,
             What::Resend { door } => self.resend(*door).await,
-            What::Resume { door } => self.resume(*door).await,
-            What::Disable { door } => self.set_disabled(*door, true).await,
-            What::Enable { door } => self.set_disabled(*door, false).await,
+            What::Resume { door } => either(self.resume(*door).await),
+            What::Disable { door } => either(self.set_disabled(*door, true).await),
+            What::Enable { door } => either(self.set_disabled(*door, false).await),
             What::OpenGates { door } => self.open_gates(*door).await,
             What::Knock(webhook) => self.knock(number, webhook).await,
-            What::ChangeSource { source, version } => self.change_source(*source, *version).await,
-            What::RotateToken { source } => self.rotate_token(*source).await,
-            What::DeleteSource { source } => self.delete_source(*source).await,
+            What::ChangeSource { source, version } => either(self.change_source(*source, *version).await),
+            What::RotateToken { source } => either(self.rotate_token(*source).await),
+            What::DeleteSource { source } => either(self.delete_source(*source).await),
         }
     }
 
@@ -214,6 +214,11 @@ impl Order {
             _ => false,
         }
     }
+}
+
+/// An answer, whether it came early or at the end.
+fn either(answer: Result<Answer, Answer>) -> Answer {
+    answer.unwrap_or_else(|answer| answer)
 }
 
 fn uid(tenant: usize) -> String {

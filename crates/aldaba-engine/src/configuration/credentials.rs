@@ -13,7 +13,7 @@ pub use new_key::{KEY_PREFIX, NewKey, check_key_name, digest_of, make_key};
 pub use revocations::{MAX_SESSION, Revocations};
 pub(crate) use use_writer::KeyUseWriter;
 
-use aldaba_store::{Change, Error, Stale, Store};
+use aldaba_store::{Change, Error, RemovedCredential, Store};
 
 /// The cached credentials of the store. Clones share the cache.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +39,12 @@ impl Credentials {
     }
 
     /// Drops what retention removed from the store.
-    pub(crate) fn forget(&self, removed: &[Stale]) {
+    pub(crate) fn forget(&self, removed: &[RemovedCredential]) {
         for item in removed {
             match item {
-                Stale::RevokedToken(mark, _) => self.revocations.forget_token(mark),
-                Stale::PortalCut(cut) => self.revocations.forget_cut(cut),
-                Stale::Application(app) => self.revocations.forget_application(*app),
-                _ => {}
+                RemovedCredential::RevokedToken(mark) => self.revocations.forget_token(mark),
+                RemovedCredential::PortalExpiry(expiry) => self.revocations.forget_cut(expiry),
+                RemovedCredential::Application(app) => self.revocations.forget_application(*app),
             }
         }
     }

@@ -1,6 +1,6 @@
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides, builtin};
 use aldaba_delivery::{OrgId, Policy, PolicyError};
-use aldaba_store::OwnPolicy;
+use aldaba_store::{OwnPolicy, RetentionPolicies};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +51,14 @@ impl Policies {
     pub fn of(&self, org: OrgId, name: &str) -> Policy {
         let default = || self.builtin(Self::DEFAULT).cloned().expect("the default policy is built in");
         self.get(org, name).unwrap_or_else(default)
+    }
+
+    /// What all of them say about retention.
+    pub(crate) fn retention(&self) -> RetentionPolicies {
+        let builtin = self.builtin.iter().map(|(name, policy)| (name.clone(), policy.retention)).collect();
+        let own = self.own.read().iter().map(|(key, own)| (key.clone(), own.policy.retention)).collect();
+        let default = self.builtin(Self::DEFAULT).map(|policy| policy.retention).unwrap_or_default();
+        RetentionPolicies { builtin, own, default }
     }
 
     pub(crate) fn put(&self, own: OwnPolicy) {

@@ -9,11 +9,12 @@ use crate::delivering::ContentBudget;
 use crate::delivering::Sender;
 use crate::housekeeping::DueTimes;
 use crate::housekeeping::Orphans;
+use crate::housekeeping::Retention;
 use crate::housekeeping::background::Background;
 use crate::housekeeping::sequencing;
 use crate::housekeeping::{ClockWatch, TrustedClock};
 use crate::housekeeping::{OperationalListeners, OperationalSender};
-use crate::housekeeping::{Retention, Walks};
+
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
 use crate::recording::recorder::Recorder;
@@ -29,7 +30,7 @@ use crate::{
     SourceCounters, Transport, Vault,
 };
 use aldaba_delivery::CLOCK_TOLERANCE;
-use aldaba_store::{Done, Error, Store};
+use aldaba_store::{Done, Error, RetentionWalk, Store};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -223,7 +224,7 @@ impl Engine {
             options: options.retention,
             idempotency_kept: options.idempotency_kept,
             trust: trust.clone(),
-            walks: Walks::new(&surplus_gates),
+            walk: RetentionWalk::new(&surplus_gates),
         };
         let uses = KeyUseWriter { keys: credentials.keys.clone(), store: store.clone() };
         let intake = Arc::new(Intake {

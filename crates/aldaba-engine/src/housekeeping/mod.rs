@@ -16,5 +16,5 @@ pub(crate) use due_times::DueTimes;
 pub use operational::{OPERATIONAL_EVENTS, management};
 pub(crate) use operational::{OperationalListeners, OperationalSender, extend, rfc3339};
 pub(crate) use orphans::Orphans;
+pub(crate) use retention::Retention;
 pub use retention::RetentionOptions;
-pub(crate) use retention::{Retention, Walks};

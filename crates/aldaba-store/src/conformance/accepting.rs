@@ -1,10 +1,11 @@
 //! An event comes in.
 
-use super::scene::{ask, made};
+use super::retention::{found, remove_slice};
+use super::scene::made;
 use super::{Scene, at};
+use crate::operations::Search;
 use crate::{
-    Accept, Accepted, Change, Content, IdempotencyKey, Message, NewDelivery, Removal, RequestDigest, Seq,
-    Store,
+    Accept, Accepted, Change, Content, IdempotencyKey, Message, NewDelivery, RequestDigest, Seq, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -155,9 +156,9 @@ pub async fn an_idempotency_key_counts_until_its_row_is_removed(store: Arc<dyn S
         again.message.created_at = moment;
         assert_eq!(scene.accept(vec![again]).await, [Accepted::Repeated { message: first.message.id }]);
     }
-    let stale = scene.store.expired_keys(None, at(100), 10).await.unwrap().stale;
-    let removal = Removal { items: stale, now: at(100), event_ids_kept: Duration::ZERO };
-    assert_eq!(ask(|done| scene.store.remove(removal, done)).await.unwrap().counts.keys, 1);
+    let stale = found(&scene, Search::Keys { after: None, before: at(100) }, 10).await;
+    let removed = remove_slice(&*scene.store, stale, at(100), Duration::ZERO).await;
+    assert_eq!(removed.counts.keys, 1);
     let mut next = Accept { idempotency: Some(key), ..scene.event(&tenant) };
     next.message.created_at = at(100);
     scene.accepted(&next).await;

@@ -1,12 +1,13 @@
 //! The audit log: what was changed has a row, what was not has none.
 
 use super::policies;
-use super::retention::remove_all;
+use super::retention::{found, remove_all};
 use super::scene::{ask, made};
 use super::{Scene, at};
+use crate::operations::{ExpiredItem, Search};
 use crate::{
     Actor, ActorFilter, ActorIdentity, ActorKind, Application, AuditAction, AuditEntry, AuditPage,
-    AuditQuery, Change, Changed, FieldChange, ManualRecord, Order, Page, Record, Stale, Store,
+    AuditQuery, Change, Changed, FieldChange, ManualRecord, Order, Page, Record, Store,
 };
 use aldaba_delivery::{AppId, AuditId, EndpointId, Reason, Timestamp};
 use serde_json::json;
@@ -363,8 +364,8 @@ pub async fn a_filter_of_the_log_that_finds_little_gives_up_and_can_go_on(store:
 pub async fn old_rows_of_the_log_go_the_oldest_first(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let (all, _) = ten(&scene).await;
-    let old = async |before, limit| scene.store.old_audit(at(before), limit).await.unwrap();
-    let stale = |numbers: &[usize]| numbers.iter().map(|n| Stale::Audit(all[*n])).collect::<Vec<_>>();
+    let old = async |before, limit| found(&scene, Search::Audit(at(before)), limit).await;
+    let stale = |numbers: &[usize]| numbers.iter().map(|n| ExpiredItem::Audit(all[*n])).collect::<Vec<_>>();
     assert_eq!(old(0, 9).await, []);
     assert_eq!(old(3, 9).await, stale(&[0, 1, 2]));
     assert_eq!(old(99, 2).await, stale(&[0, 1]));

@@ -1,9 +1,10 @@
 //! API keys, and tokens that count no longer.
 
-use super::retention::remove_all;
+use super::retention::{found as found_expired, remove_all};
 use super::scene::made;
 use super::{Scene, at};
-use crate::{ApiKey, Change, Changed, KeyScope, PortalExpiry, RevokedToken, Stale, Store};
+use crate::operations::{ExpiredItem, Search};
+use crate::{ApiKey, Change, Changed, KeyScope, PortalExpiry, RevokedToken, Store};
 use aldaba_delivery::{AppId, OrgId};
 use std::sync::Arc;
 
@@ -138,11 +139,11 @@ pub async fn a_revoked_token_is_kept_until_it_would_have_ended(store: Arc<dyn St
         assert_eq!(scene.change(Change::RevokeToken { token }).await, Changed::Unchanged);
     }
     assert_eq!(scene.store.revoked_tokens().await.unwrap(), [short, long, endless]);
-    let found = async |before, limit| scene.store.needless_revocations(before, limit).await.unwrap();
+    let found = async |before, limit| found_expired(&scene, Search::Revocations(before), limit).await;
     assert_eq!(found(at(10), 9).await, []);
-    assert_eq!(found(at(11), 9).await, [Stale::RevokedToken([1; 32], at(11))]);
-    assert_eq!(found(at(99), 1).await, [Stale::RevokedToken([1; 32], at(99))], "the oldest first");
-    let late = [1, 2, 3].map(|mark| Stale::RevokedToken([mark; 32], at(20))).to_vec();
+    assert_eq!(found(at(11), 9).await, [ExpiredItem::RevokedToken([1; 32], at(11))]);
+    assert_eq!(found(at(99), 1).await, [ExpiredItem::RevokedToken([1; 32], at(99))], "the oldest first");
+    let late = [1, 2, 3].map(|mark| ExpiredItem::RevokedToken([mark; 32], at(20))).to_vec();
     assert_eq!(remove_all(&scene, late, at(20)).await.revocations, 1, "those that count stay");
     assert_eq!(scene.store.revoked_tokens().await.unwrap(), [long, endless]);
 }
@@ -175,13 +176,17 @@ pub async fn a_cut_of_portal_tokens_takes_the_place_of_those_it_covers(store: Ar
     assert_eq!(all().await, [cut("", 100, 100)]);
     assert_eq!(end(vec![cut("ana", 110, 500)], 110).await, made());
 
-    let stale = scene.store.needless_revocations(at(2000), 9).await.unwrap();
-    assert_eq!(stale, [Stale::PortalCut(cut("ana", 110, 500))], "one for all is kept with its application");
+    let stale = found_expired(&scene, Search::Revocations(at(2000)), 9).await;
+    assert_eq!(
+        stale,
+        [ExpiredItem::PortalExpiry(cut("ana", 110, 500))],
+        "one for all is kept with its application"
+    );
     assert_eq!(remove_all(&scene, stale, at(2000)).await.revocations, 1);
     scene.change(Change::DeleteApplication { app, at: at(3) }).await;
     assert_eq!(end(vec![cut("", 200, 200)], 200).await, Changed::NotFound);
     assert_eq!(scene.change(Change::GrantPortalAccess { app }).await, Changed::NotFound);
-    let removed = remove_all(&scene, vec![Stale::Application(app)], at(2000)).await;
+    let removed = remove_all(&scene, vec![ExpiredItem::Application(app)], at(2000)).await;
     assert_eq!((removed.applications, removed.revocations), (1, 1));
     assert_eq!(all().await, []);
 }

@@ -1,13 +1,14 @@
 //! What is sent to an address, and to no endpoint that somebody has made.
 
 use super::replays::everything_to;
+use super::retention::{found as found_expired, remove_all};
 use super::scene::{ask, made};
 use super::{Scene, at};
+use crate::operations::{Cutoff, ExpiredItem, Search, SettledPosition};
 use crate::{
-    Accept, Accepted, Change, Changed, Content, Cut, DeliveriesQuery, DeliveryFilter, DeliveryList,
-    DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery, Endpoint, ListRange, ManualRecord,
-    NewAttempt, NewDelivery, Order, Page, Phase, ReplayStep, Seq, Settled, Stale, Store, Tenant, TimeRange,
-    Trigger,
+    Accept, Accepted, Change, Changed, Content, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryState,
+    Dispatch, DispatchKind, DispatchState, DispatchesQuery, Endpoint, ListRange, ManualRecord, NewAttempt,
+    NewDelivery, Order, Page, Phase, ReplayStep, Seq, Store, Tenant, TimeRange, Trigger,
 };
 use aldaba_delivery::{AppId, MessageId, Reason};
 use bytes::Bytes;
@@ -352,20 +353,20 @@ pub async fn an_address_goes_when_nothing_refers_to_it(store: Arc<dyn Store>) {
     let directs: Vec<_> = kept.iter().filter(|kept| kept.direct).map(|kept| kept.id).collect();
     assert_eq!((kept.len(), directs), (2, vec![address.id]));
     let asked = vec![address.id, tenant.endpoints[0].id];
-    let unused = async || scene.store.unused_endpoints(asked.clone()).await.unwrap();
+    let unused = async || found_expired(&scene, Search::Endpoints(asked.clone()), 10).await;
     assert_eq!(unused().await, [], "something waits for it");
     // Handed in all the same: it is looked at again.
-    super::retention::remove_all(&scene, vec![Stale::Endpoint(address.id)], at(3)).await;
+    remove_all(&scene, vec![ExpiredItem::Endpoint(address.id)], at(3)).await;
     scene.record(vec![scene.dead(&job, seq, Reason::Exhausted)]).await;
     assert_eq!(unused().await, [], "it has a history");
-    let dead = Some(Settled { at: at(50), seq: Seq(0) });
-    let cut = Cut { endpoint: address.id, delivered: None, dead, discarded: None };
-    let stale = scene.store.cut_off(vec![cut], 10).await.unwrap();
-    super::retention::remove_all(&scene, stale, at(60)).await;
-    let counters = scene.store.old_counters(vec![address.id], at(7200), 10).await.unwrap();
-    super::retention::remove_all(&scene, counters, at(60)).await;
-    assert_eq!(unused().await, [Stale::Endpoint(address.id)]);
-    super::retention::remove_all(&scene, unused().await, at(60)).await;
+    let dead = Some(SettledPosition { at: at(50), seq: Seq(0) });
+    let cut = Cutoff { endpoint: address.id, delivered: None, dead, discarded: None };
+    let stale = found_expired(&scene, Search::Deliveries(vec![cut]), 10).await;
+    remove_all(&scene, stale, at(60)).await;
+    let counters = found_expired(&scene, Search::Counters(vec![address.id], at(7200)), 10).await;
+    remove_all(&scene, counters, at(60)).await;
+    assert_eq!(unused().await, [ExpiredItem::Endpoint(address.id)]);
+    remove_all(&scene, unused().await, at(60)).await;
     assert!(scene.store.lane_endpoints(vec![address.id]).await.unwrap().is_empty());
     let of_job =
         DispatchesQuery { job: Some("j".into()), ..query(app, DispatchKind::AsJob, Order::Ascending) };

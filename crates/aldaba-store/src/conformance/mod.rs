@@ -45,6 +45,7 @@ pub mod sources;
 pub mod statistics;
 pub mod stop_dates;
 
+pub use retention::{find, remove_slice};
 pub use scene::{Scene, at};
 
 use crate::Store;

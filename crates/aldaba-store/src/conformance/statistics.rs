@@ -1,10 +1,12 @@
 //! Attempts are counted as they are recorded.
 
+use super::retention::{found as found_expired, remove_slice};
 use super::scene::ask;
 use super::{Scene, at};
+use crate::operations::Search;
 use crate::{
-    ApplicationAttemptsQuery, AttemptCounts, Hour, ManualRecord, NewAttempt, Record, Removal, Store, SumUp,
-    Tenant, Trigger,
+    ApplicationAttemptsQuery, AttemptCounts, Hour, ManualRecord, NewAttempt, Record, Store, SumUp, Tenant,
+    Trigger,
 };
 use aldaba_delivery::{Reason, Timestamp};
 use std::sync::Arc;
@@ -207,12 +209,12 @@ pub async fn hours_that_are_summed_up_go_with_or_before_their_minutes(store: Arc
         attempt(&scene, &tenant, minute(hours, 1), true, "a").await;
     }
     sum_up(&scene, &[&tenant], Hour::of(hour(1))).await;
-    let old =
-        async |before| scene.store.old_counters(vec![tenant.endpoints[0].id], before, 100).await.unwrap();
+    let old = async |before| {
+        found_expired(&scene, Search::Counters(vec![tenant.endpoints[0].id], before), 100).await
+    };
     assert_eq!(old(hour(0)).await, []);
     let stale = old(minute(1, 2)).await;
-    let removal = Removal { items: stale, now: hour(9), event_ids_kept: Duration::ZERO };
-    ask(|done| scene.store.remove(removal, done)).await.unwrap();
+    remove_slice(&*scene.store, stale, hour(9), Duration::ZERO).await;
     assert_eq!(old(minute(1, 2)).await, []);
     let left = of_endpoint(&scene, &tenant, hour(2), hour(9)).await;
     assert_eq!(left, counts(1, 0));

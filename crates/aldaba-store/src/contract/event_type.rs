@@ -23,22 +23,6 @@ pub struct EventType {
     pub updated_at: Timestamp,
 }
 
-impl EventType {
-    /// The fields, as callers name them, that were another before.
-    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
-        let fields = [
-            ("description", self.description != before.description),
-            ("archived", self.archived != before.archived),
-            ("deprecated", self.deprecated != before.deprecated),
-            ("validate", self.validate != before.validate),
-            ("schemas", self.schemas != before.schemas),
-            ("featureFlags", self.feature_flags != before.feature_flags),
-            ("groupName", self.group_name != before.group_name),
-        ];
-        fields.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name).collect()
-    }
-}
-
 /// Writes of event types of one organization: all of them or none.
 #[derive(Clone, Debug)]
 pub struct EventTypeChange {

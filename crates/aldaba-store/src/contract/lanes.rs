@@ -1,6 +1,6 @@
 //! What the lanes read: which deliveries wait, in the order of their turns.
 
-use crate::{Content, Endpoint, Read};
+use crate::{Content, Endpoint, KeptEndpoint, Read};
 use aldaba_delivery::{AppId, EndpointId, Gate, GateKey, MessageId, OrgId, Timestamp};
 use bytes::Bytes;
 
@@ -195,6 +195,9 @@ pub trait Lanes {
 
     /// The same, with what binds all lanes of an application.
     fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>>;
+
+    /// All endpoints, in the order of application and id.
+    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>>;
 
     /// Applications that are deleted and still have a history, by id.
     fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>>;

@@ -55,8 +55,8 @@ pub use replay::{
     Replays, ReplaysQuery,
 };
 pub use retention::{
-    Cut, KeptEndpoint, MessagesCursor, PayloadsCursor, Removal, Removed, RemovedCounts, Retention, Settled,
-    Stale, StoredKey, Walked,
+    Expired, KeptEndpoint, RemovedCounts, RemovedCredential, Retention, RetentionBudget, RetentionPolicies,
+    RetentionRules,
 };
 pub use source::{
     DeliveryRound, EventState, ReopenEvent, Source, SourceConfig, SourceEvent, SourceEventsQuery,

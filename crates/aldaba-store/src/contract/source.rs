@@ -66,18 +66,9 @@ impl Source {
 
     /// The names, as callers know them, of what is not as it was `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
-        // All of them are named, so that a new one cannot be forgotten here.
-        let SourceConfig { uid, name, metadata, kind, settings } = &self.config;
-        let was = &before.config;
-        let fields = [
-            ("uid", *uid != was.uid),
-            ("name", *name != was.name),
-            ("metadata", *metadata != was.metadata),
-            ("type", *kind != was.kind),
-            ("settings", *settings != was.settings),
-            ("config", self.sealed != before.sealed),
-        ];
-        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+        let mut fields = self.config.changed_since(&before.config);
+        fields.extend((self.sealed != before.sealed).then_some("config"));
+        fields
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attempts, and lists of them.
 
-use super::column::{Columns, FromRow};
+use super::column::from_row;
 use super::lists::{self, Looked};
 use super::stored::{columns, columns_without, stored};
 use super::transaction::{ReadingExt, statements, values};
@@ -36,13 +36,7 @@ struct Facts {
     success: bool,
 }
 
-impl FromRow for Facts {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (id, seq, message, endpoint) = columns.take()?;
-        let (started_at, status_code, success) = columns.take()?;
-        Ok(Self { id, seq, message, endpoint, started_at, status_code, success })
-    }
-}
+from_row!(Facts { id, seq, message, endpoint, started_at, status_code, success });
 
 const FACTS: &str = "SELECT id, seq, message, endpoint, started_at, status_code, success FROM attempt";
 const BETWEEN: &str = "id > ?1 AND id < ?2";

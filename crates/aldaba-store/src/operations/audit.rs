@@ -3,13 +3,14 @@
 use super::codes::Code;
 use super::column::{Columns, FromRow, unknown};
 use super::lists::{self, Looked, Range};
+use super::retention::ExpiredItem;
 use super::transaction::{InOrder, ReadingExt, statements, values};
 use super::{
     Reading, Result, Slice, Transaction, api_key, application, endpoint, event_type, policy, profile, source,
 };
 use crate::{
     Actor, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery, AuditSubject, AuditWalk,
-    FieldChange, FieldValues, Stale,
+    FieldChange, FieldValues,
 };
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, Timestamp};
 
@@ -118,9 +119,9 @@ pub(crate) fn list(reading: &dyn Reading, slice: &Slice<'_>, query: &AuditQuery)
 }
 
 /// Rows from before a moment, the oldest first.
-pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<Stale>> {
+pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
     let ids: Vec<AuditId> = reading.all(&OLD, values![AuditId::first_at(before), limit])?;
-    Ok(ids.into_iter().map(Stale::Audit).collect())
+    Ok(ids.into_iter().map(ExpiredItem::Audit).collect())
 }
 
 pub(crate) fn remove(tx: &dyn Transaction, id: AuditId) -> Result<usize> {
@@ -142,6 +143,8 @@ pub(crate) fn values_of(reading: &dyn Reading, subject: AuditSubject<'_>) -> Res
         AuditSubject::Policy(org, name) => policy::one(reading, org, name)?.as_ref().map(FieldValues::from),
         AuditSubject::Profile(org, name) => profile::one(reading, org, name)?.as_ref().map(FieldValues::from),
         AuditSubject::ApiKey(org, id) => api_key::one(reading, org, id)?.as_ref().map(FieldValues::from),
-        AuditSubject::Source(id) => source::by_id(reading, id)?.as_ref().map(FieldValues::from),
+        AuditSubject::Source(id) => {
+            source::by_id(reading, id)?.map(|source| FieldValues::from(&source.config))
+        }
     })
 }

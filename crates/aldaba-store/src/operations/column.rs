@@ -46,6 +46,20 @@ pub(crate) fn read<T: FromRow>(row: &dyn Row) -> Result<T> {
     T::from_row(&mut Columns { row, next: 0 })
 }
 
+/// Declares a struct that takes its fields from the columns of a row, in this order.
+macro_rules! from_row {
+    ($type:ty { $($field:ident),+ }) => {
+        impl $crate::operations::column::FromRow for $type {
+            fn from_row(
+                columns: &mut $crate::operations::column::Columns<'_>,
+            ) -> $crate::operations::Result<Self> {
+                Ok(Self { $($field: columns.take()?),+ })
+            }
+        }
+    };
+}
+pub(crate) use from_row;
+
 impl<T: Column> FromRow for T {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
         let value = columns.row.value(columns.next)?;
@@ -120,18 +134,6 @@ macro_rules! integers {
 }
 integers! { i64 u64 u32 u16 u8 usize }
 
-impl Parameter for bool {
-    fn value(&self) -> Value<'_> {
-        Value::Integer(i64::from(*self))
-    }
-}
-
-impl Column for bool {
-    fn read(value: Value<'_>) -> Result<Self> {
-        integer(&value).map(|number| number != 0)
-    }
-}
-
 /// Types that wrap one integer.
 macro_rules! numbers {
     ($($type:ident)+) => {$(
@@ -149,85 +151,71 @@ macro_rules! numbers {
 }
 numbers! { Seq HealthChangeNumber NoticeNumber Hour }
 
-/// Milliseconds since the Unix epoch.
-impl Parameter for Timestamp {
-    fn value(&self) -> Value<'_> {
-        Value::Integer(self.millis())
-    }
-}
-
-impl Column for Timestamp {
-    fn read(value: Value<'_>) -> Result<Self> {
-        integer(&value).map(Timestamp::from_millis)
-    }
-}
-
-/// Nanoseconds: 292 years are enough for a span.
-impl Parameter for Duration {
-    fn value(&self) -> Value<'_> {
-        Value::Integer(i64::try_from(self.as_nanos()).unwrap_or(i64::MAX))
-    }
-}
-
-impl Column for Duration {
-    fn read(value: Value<'_>) -> Result<Self> {
-        let nanos = integer(&value)?;
-        u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| unknown("span of time", nanos))
-    }
-}
-
-impl Parameter for str {
-    fn value(&self) -> Value<'_> {
-        Value::Text(Cow::Borrowed(self))
-    }
-}
-
-impl Parameter for String {
-    fn value(&self) -> Value<'_> {
-        self.as_str().value()
-    }
-}
-
-impl Parameter for Cow<'_, str> {
-    fn value(&self) -> Value<'_> {
-        Value::Text(Cow::Borrowed(self))
-    }
-}
-
-impl Parameter for Arc<str> {
-    fn value(&self) -> Value<'_> {
-        (**self).value()
-    }
-}
-
-impl Column for String {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match value {
-            Value::Text(text) => Ok(text.into_owned()),
-            other => Err(unknown("text", other)),
+/// Types that are written as one value.
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $type:ty: |$of:ident| $value:expr;)+) => {$(
+        $(#[$doc])*
+        impl Parameter for $type {
+            fn value(&self) -> Value<'_> {
+                let $of = self;
+                $value
+            }
         }
-    }
+    )+};
 }
 
-impl Column for Cow<'static, str> {
-    fn read(value: Value<'_>) -> Result<Self> {
-        String::read(value).map(Cow::Owned)
-    }
-}
-
-impl Column for Arc<str> {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match value {
-            Value::Text(text) => Ok(text.as_ref().into()),
-            other => Err(unknown("text", other)),
+/// Types that are read from one value, which is a number, a text or bytes.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $type:ty: $kind:ident $what:literal, |$of:ident| $read:expr;)+) => {$(
+        $(#[$doc])*
+        impl Column for $type {
+            fn read(value: Value<'_>) -> Result<Self> {
+                match value {
+                    Value::$kind($of) => $read,
+                    other => Err(unknown($what, other)),
+                }
+            }
         }
-    }
+    )+};
 }
 
-impl Parameter for [u8] {
-    fn value(&self) -> Value<'_> {
-        Value::Bytes(Cow::Borrowed(self))
-    }
+parameters! {
+    bool: |is| Value::Integer(i64::from(*is));
+    /// Milliseconds since the Unix epoch.
+    Timestamp: |moment| Value::Integer(moment.millis());
+    /// Nanoseconds: 292 years are enough for a span.
+    Duration: |span| Value::Integer(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX));
+    str: |text| Value::Text(Cow::Borrowed(text));
+    String: |text| text.as_str().value();
+    Cow<'_, str>: |text| (**text).value();
+    Arc<str>: |text| (**text).value();
+    Arc<Filter>: |filter| filter.as_str().value();
+    Origin: |origin| origin.as_str().value();
+    [u8]: |bytes| Value::Bytes(Cow::Borrowed(bytes));
+    Vec<u8>: |bytes| bytes[..].value();
+    Bytes: |bytes| bytes[..].value();
+    /// Lists of names.
+    [String]: |list| Value::Text(Cow::Owned(names::write(list)));
+    Vec<String>: |list| list[..].value();
+    /// Lists of names and values.
+    Vec<(String, String)>: |pairs| Value::Text(Cow::Owned(names::write_pairs(pairs)));
+}
+
+columns! {
+    bool: Integer "number", |number| Ok(number != 0);
+    Timestamp: Integer "number", |millis| Ok(Self::from_millis(millis));
+    Duration: Integer "number", |nanos| {
+        u64::try_from(nanos).map(Self::from_nanos).map_err(|_| unknown("span of time", nanos))
+    };
+    String: Text "text", |text| Ok(text.into_owned());
+    Cow<'static, str>: Text "text", |text| Ok(Self::Owned(text.into_owned()));
+    Arc<str>: Text "text", |text| Ok(text.as_ref().into());
+    Arc<Filter>: Text "filter of an endpoint", |text| {
+        filters::filter(&text).ok_or_else(|| unknown("filter of an endpoint", text))
+    };
+    Origin: Text "origin", |text| Ok(Self::from_stored(&text));
+    Vec<u8>: Bytes "value", |bytes| Ok(bytes.into_owned());
+    Vec<String>: Text "list of names", |text| names::read(&text);
 }
 
 impl<const N: usize> Parameter for [u8; N] {
@@ -242,27 +230,6 @@ impl<const N: usize> Column for [u8; N] {
             Value::Bytes(bytes) => bytes.as_ref().try_into().map_err(|_| unknown("value", &value)),
             other => Err(unknown("value", other)),
         }
-    }
-}
-
-impl Parameter for Vec<u8> {
-    fn value(&self) -> Value<'_> {
-        self[..].value()
-    }
-}
-
-impl Column for Vec<u8> {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match value {
-            Value::Bytes(bytes) => Ok(bytes.into_owned()),
-            other => Err(unknown("value", other)),
-        }
-    }
-}
-
-impl Parameter for Bytes {
-    fn value(&self) -> Value<'_> {
-        self[..].value()
     }
 }
 
@@ -288,38 +255,9 @@ impl<K: IdKind> Column for Id<K> {
     }
 }
 
-/// Lists of names.
-impl Parameter for [String] {
-    fn value(&self) -> Value<'_> {
-        Value::Text(Cow::Owned(names::write(self)))
-    }
-}
-
-impl Parameter for Vec<String> {
-    fn value(&self) -> Value<'_> {
-        self[..].value()
-    }
-}
-
-impl Column for Vec<String> {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match &value {
-            Value::Text(text) => names::read(text),
-            other => Err(unknown("list of names", other)),
-        }
-    }
-}
-
 impl Column for Box<[String]> {
     fn read(value: Value<'_>) -> Result<Self> {
         <Vec<String>>::read(value).map(Into::into)
-    }
-}
-
-/// Lists of names and values.
-impl Parameter for Vec<(String, String)> {
-    fn value(&self) -> Value<'_> {
-        Value::Text(Cow::Owned(names::write_pairs(self)))
     }
 }
 
@@ -331,35 +269,5 @@ impl Column for Vec<(String, String)> {
             pairs.push((name, value));
         }
         Ok(pairs)
-    }
-}
-
-impl Parameter for Arc<Filter> {
-    fn value(&self) -> Value<'_> {
-        self.as_str().value()
-    }
-}
-
-impl Column for Arc<Filter> {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match &value {
-            Value::Text(text) => filters::filter(text).ok_or_else(|| unknown("filter of an endpoint", text)),
-            other => Err(unknown("filter of an endpoint", other)),
-        }
-    }
-}
-
-impl Parameter for Origin {
-    fn value(&self) -> Value<'_> {
-        self.as_str().value()
-    }
-}
-
-impl Column for Origin {
-    fn read(value: Value<'_>) -> Result<Self> {
-        match &value {
-            Value::Text(text) => Ok(Origin::from_stored(text)),
-            other => Err(unknown("origin", other)),
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Numbers;
 use super::codes::State;
-use super::column::{Columns, FromRow, unknown};
+use super::column::{Columns, FromRow, from_row, unknown};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction, endpoint, message};
 use crate::{
@@ -28,13 +28,7 @@ pub(crate) const COLUMNS: &str = concat!(
 pub(crate) const WAITING_COLUMNS: &str =
     concat!("seq, message, due_at, attempts, clock_start, replayed, ", place!());
 
-impl FromRow for PendingDelivery {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (seq, message, due_at) = columns.take()?;
-        let (attempts, clock_start, replayed, sequence) = columns.take()?;
-        Ok(Self { seq, message, due_at, attempts, clock_start, replayed, sequence })
-    }
-}
+from_row!(PendingDelivery { seq, message, due_at, attempts, clock_start, replayed, sequence });
 
 impl FromRow for DeliveryStatus {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
@@ -58,12 +52,7 @@ impl FromRow for DeliveryStatus {
     }
 }
 
-impl FromRow for LastAttempt {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (id, started_at, duration, status_code, error) = columns.take()?;
-        Ok(Self { id, started_at, duration, status_code, error })
-    }
-}
+from_row!(LastAttempt { id, started_at, duration, status_code, error });
 
 statements! {
     ONE = format!("SELECT {COLUMNS} FROM delivery WHERE seq = ?1");

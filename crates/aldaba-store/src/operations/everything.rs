@@ -1,11 +1,12 @@
 //! Everything that is in a database, and what was removed from it where somebody keeps that: simulations judge a run by all
 //! that ever was.
 
-use super::column::{Columns, FromRow};
+use super::column::{FromRow, from_row};
+use super::retention::SettledPosition;
 use super::stored::columns;
 use super::transaction::{ReadingExt, values};
 use super::{Reading, Result, Statement, application, audit, delivery, message, replay, source, statistics};
-use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq, Settled};
+use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,12 +51,7 @@ pub struct Counted {
     pub dead: i64,
 }
 
-impl FromRow for Counted {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (endpoint, span, attempts, successes, delivered, dead) = columns.take()?;
-        Ok(Self { endpoint, span, attempts, successes, delivered, dead })
-    }
-}
+from_row!(Counted { endpoint, span, attempts, successes, delivered, dead });
 
 /// The rows that are there, and those that were removed.
 struct Both {
@@ -209,7 +205,7 @@ pub fn is_replaying(reading: &dyn Reading) -> Result<bool> {
 }
 
 /// How many delivered ones of an application have ended after a place, by the policies of their endpoints.
-pub fn newer(reading: &dyn Reading, app: AppId, place: Settled) -> Result<BTreeMap<String, usize>> {
+pub fn newer(reading: &dyn Reading, app: AppId, place: SettledPosition) -> Result<BTreeMap<String, usize>> {
     let counts: Vec<(String, usize)> = reading.all(&NEWER, values![app, place.at, place.seq])?;
     Ok(counts.into_iter().collect())
 }

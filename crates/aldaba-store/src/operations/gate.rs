@@ -1,50 +1,58 @@
 //! Gates: hosts that an organization holds back from.
 
-use super::column::{Columns, FromRow, unknown};
-use super::transaction::{ReadingExt, statements, values};
+use super::column::{Column, Parameter, unknown};
+use super::retention::ExpiredItem;
+use super::stored::{columns, insert, parameters, replacements, stored};
+use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Transaction};
-use crate::{Changed, GateRecord, Stale};
+use crate::{Changed, GateRecord};
 use aldaba_delivery::{AppId, Gate, GateKey, GateScope, Timestamp};
+use std::borrow::Cow;
 
-/// The order of the primary key comes first.
-const COLUMNS: &str = "org, origin, scope, failures, held_until, hold, failed_at, probing, since, why";
+stored!(GateKey { org: "org", origin: "origin", scope: "scope" });
+
+stored!(Gate {
+    failures: "failures",
+    held_until: "held_until",
+    hold: "hold",
+    failed_at: "failed_at",
+    probing: "probing",
+    since: "since",
+});
+
+stored!(GateRecord { key: [GateKey], gate: [Gate], why: "why" });
+
 const KEY: &str = "org = ?1 AND origin = ?2 AND scope = ?3";
 
 statements! {
-    ALL = format!("SELECT {COLUMNS} FROM gate ORDER BY org, origin, scope");
+    ALL = format!("SELECT {} FROM gate ORDER BY org, origin, scope", columns::<GateRecord>());
     SET = format!(
-        "INSERT INTO gate ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT (org, origin, scope) DO UPDATE SET failures = excluded.failures,
-             held_until = excluded.held_until, hold = excluded.hold, failed_at = excluded.failed_at,
-             probing = excluded.probing, since = excluded.since, why = excluded.why"
+        "{} ON CONFLICT (org, origin, scope) DO UPDATE SET {}",
+        insert::<GateRecord>("gate"), replacements::<GateRecord>()
     );
     REMOVE = format!("DELETE FROM gate WHERE {KEY}");
     REMOVE_OLD = format!("DELETE FROM gate WHERE {KEY} AND held_until < ?4");
     /// The engine bounds how many there are: few enough to look at all of them.
-    OLD = format!("SELECT {COLUMNS} FROM gate WHERE held_until < ?1 LIMIT ?2");
-}
-
-impl FromRow for GateRecord {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (org, origin, scope): (_, _, Vec<u8>) = columns.take()?;
-        let scope = match &scope[..] {
-            [] => GateScope::Host,
-            app => {
-                GateScope::Application(AppId::from_slice(app).map_err(|_| unknown("scope of a gate", app))?)
-            }
-        };
-        let (failures, held_until, hold) = columns.take()?;
-        let (failed_at, probing, since) = columns.take()?;
-        let gate = Gate { failures, held_until, hold, failed_at, probing, since };
-        Ok(Self { key: GateKey { org, origin, scope }, gate, why: columns.take()? })
-    }
+    OLD = format!("SELECT {} FROM gate WHERE held_until < ?1 LIMIT ?2", columns::<GateRecord>());
 }
 
 /// The host itself is an empty scope.
-fn scope(key: &GateKey) -> &[u8] {
-    match &key.scope {
-        GateScope::Host => &[],
-        GateScope::Application(app) => app.as_bytes(),
+impl Parameter for GateScope {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Host => Value::Bytes(Cow::Borrowed(&[])),
+            Self::Application(app) => app.value(),
+        }
+    }
+}
+
+impl Column for GateScope {
+    fn read(value: Value<'_>) -> Result<Self> {
+        let scope = Vec::<u8>::read(value)?;
+        match &scope[..] {
+            [] => Ok(Self::Host),
+            app => AppId::from_slice(app).map(Self::Application).map_err(|_| unknown("scope of a gate", app)),
+        }
     }
 }
 
@@ -53,18 +61,15 @@ pub(crate) fn all(reading: &dyn Reading) -> Result<Vec<GateRecord>> {
 }
 
 /// A clear gate is removed.
-pub(crate) fn set(tx: &dyn Transaction, GateRecord { key, gate, why }: &GateRecord) -> Result<()> {
-    if gate.is_clear() {
-        return remove(tx, key);
+pub(crate) fn set(tx: &dyn Transaction, record: &GateRecord) -> Result<()> {
+    if record.gate.is_clear() {
+        return remove(tx, &record.key);
     }
-    let Gate { failures, held_until, hold, failed_at, probing, since } = gate;
-    let (GateKey { org, origin, .. }, scope) = (key, scope(key));
-    let values = values![org, origin, scope, failures, held_until, hold, failed_at, probing, since, why];
-    tx.execute(&SET, values).map(drop)
+    tx.execute(&SET, &parameters(record)).map(drop)
 }
 
 fn remove(tx: &dyn Transaction, key: &GateKey) -> Result<()> {
-    tx.execute(&REMOVE, values![key.org, key.origin, scope(key)]).map(drop)
+    tx.execute(&REMOVE, values![key.org, key.origin, key.scope]).map(drop)
 }
 
 pub(crate) fn release(tx: &dyn Transaction, gates: &[GateKey]) -> Result<Changed> {
@@ -72,11 +77,11 @@ pub(crate) fn release(tx: &dyn Transaction, gates: &[GateKey]) -> Result<Changed
     Ok(Changed::done())
 }
 
-pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<Stale>> {
+pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
     let found: Vec<GateRecord> = reading.all(&OLD, values![before, limit])?;
-    Ok(found.into_iter().map(|gate| Stale::Gate(gate.key, before)).collect())
+    Ok(found.into_iter().map(|gate| ExpiredItem::Gate(gate.key, before)).collect())
 }
 
 pub(crate) fn remove_old(tx: &dyn Transaction, key: &GateKey, before: Timestamp) -> Result<usize> {
-    tx.execute(&REMOVE_OLD, values![key.org, key.origin, scope(key), before])
+    tx.execute(&REMOVE_OLD, values![key.org, key.origin, key.scope, before])
 }

@@ -3,10 +3,11 @@
 //! A key counts for as long as its row is there, whatever the clock says: a wrong clock must not let it be used again. The
 //! engine removes rows, on a clock that it trusts.
 
-use super::column::{Columns, FromRow};
+use super::column::from_row;
+use super::retention::{ExpiredItem, Page, Search, StoredKey};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction};
-use crate::{IdempotencyKey, RequestDigest, Stale, StoredKey, Walked};
+use crate::{IdempotencyKey, RequestDigest};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 
 #[derive(Clone, Copy, Debug)]
@@ -108,27 +109,23 @@ pub(crate) fn keep_request(
     keep(tx, key, resource, Kept::Until(used.expires_at))
 }
 
-impl FromRow for StoredKey {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (owner, kind, key) = columns.take()?;
-        Ok(Self { owner, kind, key })
-    }
-}
+from_row!(StoredKey { owner, kind, key });
 
 pub(crate) fn expired(
     reading: &dyn Reading,
     after: Option<&StoredKey>,
-    now: Timestamp,
+    before: Timestamp,
     limit: usize,
-) -> Result<Walked<StoredKey>> {
+) -> Result<Page> {
     let (owner, kind, key): (&[u8], u8, &[u8]) = match after {
         Some(after) => (&after.owner, after.kind, &after.key),
         None => (&[], 0, &[]),
     };
     let found: Vec<(StoredKey, Option<Timestamp>)> = reading.all(&WALK, values![owner, kind, key, limit])?;
-    let (more, until) = (found.len() == limit, found.last().map(|(key, _)| key.clone()));
-    let expired = found.into_iter().filter(|(_, expires_at)| expires_at.is_some_and(|at| at <= now));
-    Ok(Walked { stale: expired.map(|(key, _)| Stale::Key(key)).collect(), until, more })
+    let after = found.last().map(|(key, _)| key.clone());
+    let next = (found.len() == limit).then_some(Search::Keys { after, before });
+    let expired = found.into_iter().filter(|(_, expires_at)| expires_at.is_some_and(|at| at <= before));
+    Ok(Page { items: expired.map(|(key, _)| ExpiredItem::Key(key)).collect(), next })
 }
 
 pub(crate) fn remove_expired(tx: &dyn Transaction, key: &StoredKey, now: Timestamp) -> Result<usize> {

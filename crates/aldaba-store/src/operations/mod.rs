@@ -33,7 +33,6 @@ mod op;
 pub(crate) mod policy;
 pub(crate) mod profile;
 mod quota;
-mod remove;
 pub(crate) mod replay;
 pub(crate) mod result;
 pub(crate) mod retention;
@@ -50,6 +49,9 @@ pub use counters::{Counters, TypeCounts};
 pub use monotonic::{BULK_SLICE, Monotonic, Slice};
 pub use numbers::Numbers;
 pub use op::{Class, Op, Outcome, Reply};
+pub use retention::{
+    Cutoff, ExpiredItem, Removal, Removed, RetentionWalk, Search, SettledPosition, StoredKey,
+};
 pub use transaction::{Reading, Result, Statement, Transaction, Value};
 
 use crate::{Accept, Accepted, Error, Record, Recorded};
@@ -158,7 +160,7 @@ fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result
             Outcome::Discard(discarded)
         }
         Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
-        Op::Remove(removal) => Outcome::Remove(remove::remove(batch.tx, batch.clock, removal)?),
+        Op::Remove(removal) => Outcome::Remove(retention::remove(batch.tx, batch.clock, removal)?),
     })
 }
 
@@ -185,10 +187,9 @@ pub fn statements() -> Vec<&'static Statement> {
         policy::statements(),
         profile::statements(),
         quota::statements(),
-        remove::statements(),
         replay::all_statements(),
         result::statements(),
-        retention::statements(),
+        retention::all_statements(),
         setting::statements(),
         source::statements(),
         source_states::statements(),

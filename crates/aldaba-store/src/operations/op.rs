@@ -1,8 +1,9 @@
 //! What the writer is asked to do, what comes of it, and who waits for it.
 
+use super::{Removal, Removed};
 use crate::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
-    Recorded, Removal, Removed, ReopenEvent, ReplayStep, ReplayStepped, Seq, SumUp,
+    Recorded, ReopenEvent, ReplayStep, ReplayStepped, Seq, SumUp,
 };
 use aldaba_delivery::{AppId, EndpointId};
 use std::panic::{AssertUnwindSafe, catch_unwind};

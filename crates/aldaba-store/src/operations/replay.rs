@@ -10,15 +10,29 @@ pub(super) fn all_statements() -> Vec<&'static super::Statement> {
     [statements(), search::statements(), step::statements()].concat()
 }
 
-use super::column::{Columns, FromRow, count};
-use super::transaction::{ReadingExt, statements, values};
+use super::column::{Columns, FromRow, Parameter, count};
+use super::retention::ExpiredItem;
+use super::stored::{ColumnName, Stored, columns, insert, parameters, stored};
+use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Transaction, message};
-use crate::{Changed, Replay, ReplayEnd, ReplayFilter, ReplayState, ReplaysQuery, Stale};
+use crate::{Changed, Replay, ReplayEnd, ReplayFilter, ReplayState, ReplaysQuery};
 use aldaba_delivery::{AppId, OrgId, ReplayId, Timestamp};
 
-const COLUMNS: &str =
-    "id, org, app, endpoint, kind, state, rate, reached, looked_at, opened, created_at, updated_at,
-    since, until, wanted, status_class, event_types, channel, tag, died_since";
+stored!(Replay {
+    id: "id",
+    org: "org",
+    app: "app",
+    endpoint: "endpoint",
+    kind: "kind",
+    state: "state",
+    rate: "rate",
+    reached: "reached",
+    looked_at: "looked_at",
+    opened: "opened",
+    created_at: "created_at",
+    updated_at: "updated_at",
+    filter: [ReplayFilter],
+});
 
 const DEAD: u8 = 1;
 const DELIVERED: u8 = 2;
@@ -26,19 +40,16 @@ const MISSING: u8 = 4;
 const CANCELLED: u8 = 8;
 
 statements! {
-    INSERT = format!(
-        "INSERT INTO replay ({COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
-    );
+    INSERT = insert::<Replay>("replay");
     RUNNING_OF = "SELECT count(*) FROM replay WHERE app = ?1 AND state = 0";
     PROGRESS = "UPDATE replay SET state = ?2, reached = ?3, looked_at = ?4, opened = ?5, updated_at = ?6
         WHERE id = ?1";
-    ONE = format!("SELECT {COLUMNS} FROM replay WHERE id = ?1");
-    RUNNING = format!("SELECT {COLUMNS} FROM replay WHERE state = 0 ORDER BY id");
+    ONE = format!("SELECT {} FROM replay WHERE id = ?1", columns::<Replay>());
+    RUNNING = format!("SELECT {} FROM replay WHERE state = 0 ORDER BY id", columns::<Replay>());
     PAGE[order] = format!(
-        "SELECT {COLUMNS} FROM replay WHERE org = ?1 AND id > ?2 AND id < ?3 AND state >= ?4 AND state <= ?5
+        "SELECT {} FROM replay WHERE org = ?1 AND id > ?2 AND id < ?3 AND state >= ?4 AND state <= ?5
              AND kind >= ?6 AND kind <= ?7
-         ORDER BY id {} LIMIT ?8", order.word
+         ORDER BY id {} LIMIT ?8", columns::<Replay>(), order.word
     );
     HAS_DIED = "SELECT 1 FROM dead_letter WHERE endpoint = ?1 AND settled_at >= ?2 LIMIT 1";
     ENDED = "SELECT id FROM replay WHERE state > 0 AND updated_at < ?1 ORDER BY updated_at LIMIT ?2";
@@ -49,7 +60,7 @@ pub(crate) fn create(tx: &dyn Transaction, replay: &Replay) -> Result<Changed> {
     if !has_room(tx, replay.app)? {
         return Ok(Changed::TooMany);
     }
-    insert(tx, replay)?;
+    tx.execute(&INSERT, &parameters(replay))?;
     Ok(Changed::done())
 }
 
@@ -58,74 +69,52 @@ pub(crate) fn has_room(reading: &dyn Reading, app: AppId) -> Result<bool> {
     Ok(reading.number(&RUNNING_OF, values![app])? < count(Replay::MAX_RUNNING))
 }
 
-fn insert(tx: &dyn Transaction, replay: &Replay) -> Result<()> {
-    let Replay { id, org, app, endpoint, kind, filter, rate, state, reached, .. } = replay;
-    let bit = |wanted, bit| if wanted { bit } else { 0 };
-    let wanted = bit(filter.dead, DEAD)
-        | bit(filter.delivered, DELIVERED)
-        | bit(filter.missing, MISSING)
-        | bit(filter.cancelled, CANCELLED);
-    let ReplayFilter { since, until, event_types, channel, tag, status_class, died_since, .. } = filter;
-    let Replay { looked_at, opened, created_at, updated_at, .. } = replay;
-    let values = values![
-        id,
-        org,
-        app,
-        endpoint,
-        kind,
-        state,
-        rate,
-        reached,
-        looked_at,
-        opened,
-        created_at,
-        updated_at,
-        since,
-        until,
-        wanted,
-        status_class,
-        event_types,
-        channel,
-        tag,
-        died_since
-    ];
-    tx.execute(&INSERT, values).map(drop)
+/// Which deliveries are wanted is one number.
+impl Stored for ReplayFilter {
+    fn columns(into: &mut Vec<ColumnName>) {
+        let names =
+            ["since", "until", "wanted", "status_class", "event_types", "channel", "tag", "died_since"];
+        into.extend(names.map(|name| ColumnName { name, select: None }));
+    }
+
+    fn values<'a>(&'a self, into: &mut Vec<Value<'a>>) {
+        let bits = [
+            (self.dead, DEAD),
+            (self.delivered, DELIVERED),
+            (self.missing, MISSING),
+            (self.cancelled, CANCELLED),
+        ];
+        let wanted: u8 = bits.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, bit)| bit).sum();
+        into.extend([
+            self.since.value(),
+            self.until.value(),
+            Value::Integer(wanted.into()),
+            self.status_class.value(),
+            self.event_types.value(),
+            self.channel.value(),
+            self.tag.value(),
+            self.died_since.value(),
+        ]);
+    }
 }
 
-impl FromRow for Replay {
+impl FromRow for ReplayFilter {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (id, org, app, endpoint) = columns.take()?;
-        let (kind, state, rate, reached) = columns.take()?;
-        let (looked_at, opened, created_at, updated_at) = columns.take()?;
         let (since, until, wanted, status_class): (_, _, u8, _) = columns.take()?;
         let (event_types, channel, tag, died_since) = columns.take()?;
-        let filter = ReplayFilter {
+        let wants = |bit| wanted & bit != 0;
+        Ok(Self {
             since,
             until,
             event_types,
             channel,
             tag,
-            dead: wanted & DEAD != 0,
-            cancelled: wanted & CANCELLED != 0,
-            delivered: wanted & DELIVERED != 0,
-            missing: wanted & MISSING != 0,
+            dead: wants(DEAD),
+            cancelled: wants(CANCELLED),
+            delivered: wants(DELIVERED),
+            missing: wants(MISSING),
             status_class,
             died_since,
-        };
-        Ok(Self {
-            id,
-            org,
-            app,
-            endpoint,
-            kind,
-            filter,
-            rate,
-            state,
-            reached,
-            looked_at,
-            opened,
-            created_at,
-            updated_at,
         })
     }
 }
@@ -141,7 +130,7 @@ pub(crate) fn recover(
     }
     let oldest = message::oldest(tx, planned.app)?;
     let replay = planned.of_outage(began, oldest.map_or(began, |oldest| oldest.created_at()));
-    insert(tx, &replay)?;
+    tx.execute(&INSERT, &parameters(&replay))?;
     Ok(Some(Box::new(replay)))
 }
 
@@ -185,9 +174,9 @@ pub(crate) fn list(reading: &dyn Reading, query: ReplaysQuery) -> Result<Vec<Rep
 }
 
 /// Those that have ended before a moment, the oldest first. An ended replay is not changed any more: its last change is its end.
-pub(crate) fn ended(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<Stale>> {
+pub(crate) fn ended(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
     let ids: Vec<ReplayId> = reading.all(&ENDED, values![before, limit])?;
-    Ok(ids.into_iter().map(|id| Stale::Replay(id, before)).collect())
+    Ok(ids.into_iter().map(|id| ExpiredItem::Replay(id, before)).collect())
 }
 
 pub(crate) fn remove_ended(tx: &dyn Transaction, id: ReplayId, before: Timestamp) -> Result<usize> {

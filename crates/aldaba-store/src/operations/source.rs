@@ -1,6 +1,6 @@
 //! Sources of inbound webhooks, and their events.
 
-use super::column::{Columns, FromRow, count};
+use super::column::{Columns, FromRow, count, from_row};
 use super::delivery::{self, view};
 use super::stored::{ColumnName, Stored, assignments, columns, insert, parameters, stored};
 use super::transaction::{ReadingExt, Value, statements, values};
@@ -36,12 +36,7 @@ impl Stored for Vec<SourceToken> {
     fn values<'a>(&'a self, _: &mut Vec<Value<'a>>) {}
 }
 
-impl FromRow for SourceToken {
-    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
-        let (digest, expires_at) = columns.take()?;
-        Ok(Self { digest, expires_at })
-    }
-}
+from_row!(SourceToken { digest, expires_at });
 
 statements! {
     INSERT = insert::<Source>("source");

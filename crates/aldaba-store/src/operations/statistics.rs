@@ -2,9 +2,10 @@
 
 use super::column::{Columns, FromRow};
 use super::counters::COLUMNS;
+use super::retention::ExpiredItem;
 use super::transaction::{ReadingExt, statements, values};
 use super::{BULK_SLICE, Monotonic, Reading, Result, Slice, Statement, Transaction};
-use crate::{ApplicationAttemptsQuery, AttemptCounts, Hour, Stale, SumUp};
+use crate::{ApplicationAttemptsQuery, AttemptCounts, Hour, SumUp};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -176,15 +177,15 @@ pub(crate) fn old_counters(
     endpoints: &[EndpointId],
     before: Timestamp,
     limit: usize,
-) -> Result<Vec<Stale>> {
+) -> Result<Vec<ExpiredItem>> {
     let (first_hour, first_minute) = (first_hour(before), before.millis().div_euclid(60_000));
     let mut stale = Vec::new();
     for endpoint in endpoints {
         let hours: Vec<Hour> = reading.all(&OLD_HOURS, values![endpoint, first_hour, limit - stale.len()])?;
-        stale.extend(hours.into_iter().map(|hour| Stale::HourCounters(*endpoint, hour)));
+        stale.extend(hours.into_iter().map(|hour| ExpiredItem::HourCounters(*endpoint, hour)));
         let minutes: Vec<i64> =
             reading.all(&OLD_MINUTES, values![endpoint, first_minute, limit - stale.len()])?;
-        stale.extend(minutes.into_iter().map(|minute| Stale::Counters(*endpoint, minute)));
+        stale.extend(minutes.into_iter().map(|minute| ExpiredItem::Counters(*endpoint, minute)));
         if stale.len() >= limit {
             break;
         }
@@ -197,12 +198,12 @@ pub(crate) fn old_application_counters(
     apps: &[AppId],
     before: Timestamp,
     limit: usize,
-) -> Result<Vec<Stale>> {
+) -> Result<Vec<ExpiredItem>> {
     let mut stale = Vec::new();
     for app in apps {
         let hours: Vec<Hour> =
             reading.all(&OLD_TYPE_HOURS, values![app, first_hour(before), limit - stale.len()])?;
-        stale.extend(hours.into_iter().map(|hour| Stale::ApplicationCounters(*app, hour)));
+        stale.extend(hours.into_iter().map(|hour| ExpiredItem::ApplicationCounters(*app, hour)));
         if stale.len() >= limit {
             break;
         }

@@ -80,13 +80,7 @@ pub(crate) fn parameters<T: Stored>(stored: &T) -> Vec<Value<'_>> {
 /// field that is a record itself.
 macro_rules! stored {
     ($type:ty { $($field:ident: $column:tt $(as $select:expr)?),+ $(,)? }) => {
-        impl $crate::operations::column::FromRow for $type {
-            fn from_row(
-                columns: &mut $crate::operations::column::Columns<'_>,
-            ) -> $crate::operations::Result<Self> {
-                Ok(Self { $($field: columns.take()?),+ })
-            }
-        }
+        $crate::operations::column::from_row!($type { $($field),+ });
 
         impl $crate::operations::stored::Stored for $type {
             fn columns(into: &mut Vec<$crate::operations::stored::ColumnName>) {

@@ -1,10 +1,11 @@
 //! Signed tokens that count no longer.
 
 use super::column::{Columns, FromRow};
+use super::retention::ExpiredItem;
 use super::stored::{columns, insert, parameters, stored};
 use super::transaction::{ReadingExt, statements, values};
 use super::{Reading, Result, Transaction};
-use crate::{Changed, PortalExpiry, RevokedToken, Stale};
+use crate::{Changed, PortalExpiry, RevokedToken};
 use aldaba_delivery::{AppId, Timestamp};
 
 stored!(RevokedToken { org: "org", mark: "mark", expires_at: "expires_at" });
@@ -91,11 +92,11 @@ pub(crate) fn cuts(reading: &dyn Reading) -> Result<Vec<PortalExpiry>> {
 }
 
 /// Revocations and cuts of tokens that would have ended before a moment anyway.
-pub(crate) fn needless(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<Stale>> {
+pub(crate) fn needless(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
     let revoked: Vec<[u8; 32]> = reading.all(&OLD_REVOKED, values![before, limit])?;
     let cuts: Vec<PortalExpiry> = reading.all(&OLD_CUTS, values![before, limit - revoked.len()])?;
-    let revoked = revoked.into_iter().map(|mark| Stale::RevokedToken(mark, before));
-    Ok(revoked.chain(cuts.into_iter().map(Stale::PortalCut)).collect())
+    let revoked = revoked.into_iter().map(|mark| ExpiredItem::RevokedToken(mark, before));
+    Ok(revoked.chain(cuts.into_iter().map(ExpiredItem::PortalExpiry)).collect())
 }
 
 pub(crate) fn remove_revoked(tx: &dyn Transaction, mark: &[u8; 32], before: Timestamp) -> Result<usize> {

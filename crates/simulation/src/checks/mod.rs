@@ -18,7 +18,8 @@ mod story;
 mod trouble;
 mod wire;
 
-use crate::log::{Life, LifeEnd, Said};
+use crate::client::Notes;
+use crate::log::{Life, LifeEnd, Log, Said};
 use crate::world::World;
 use std::fmt;
 use std::ops::AddAssign;
@@ -129,15 +130,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
     retention::nothing_goes_before_its_time(&world.scenario, &stories, &log, &mut found);
     retention::what_is_over_is_gone(&world.scenario, &disk, &stories, &log, &mut found);
-    for failure in &log.failures {
-        found.add("store", || failure.clone());
-    }
-    for surprise in &notes.surprises {
-        found.add("answers", || surprise.clone());
-    }
-    if matches!(log.lives.last(), Some(Life { end: LifeEnd::TimedOut, .. })) {
-        found.add("I1", || "the run did not settle in time".into());
-    }
+    found.nothing_unexpected(&log, &notes);
     found.0
 }
 
@@ -160,21 +153,9 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     clocks::nothing_is_removed(&log, &mut found);
     clocks::nothing_ends_by_time(&stories, &mut found);
     clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);
-    for fault in &notes.due_faults {
-        found.add("due", || fault.clone());
-    }
-    for fault in &notes.token_faults {
-        found.add("tokens", || fault.clone());
-    }
-    for failure in &log.failures {
-        found.add("store", || failure.clone());
-    }
-    for surprise in &notes.surprises {
-        found.add("answers", || surprise.clone());
-    }
-    if matches!(log.lives.last(), Some(Life { end: LifeEnd::TimedOut, .. })) {
-        found.add("I1", || "the run did not settle in time".into());
-    }
+    found.add_all("due", &notes.due_faults);
+    found.add_all("tokens", &notes.token_faults);
+    found.nothing_unexpected(&log, &notes);
     found.0
 }
 
@@ -213,6 +194,18 @@ impl Findings {
     fn add(&mut self, check: &'static str, text: impl FnOnce() -> String) {
         if self.0.iter().filter(|violation| violation.check == check).count() < Self::MOST {
             self.0.push(Violation { check, text: text() });
+        }
+    }
+
+    fn add_all(&mut self, check: &'static str, texts: &[String]) {
+        texts.iter().for_each(|text| self.add(check, || text.clone()));
+    }
+
+    fn nothing_unexpected(&mut self, log: &Log, notes: &Notes) {
+        self.add_all("store", &log.failures);
+        self.add_all("answers", &notes.surprises);
+        if matches!(log.lives.last(), Some(Life { end: LifeEnd::TimedOut, .. })) {
+            self.add("I1", || "the run did not settle in time".into());
         }
     }
 

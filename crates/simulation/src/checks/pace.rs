@@ -126,23 +126,18 @@ pub(super) fn outcome(attempt: &NewAttempt, retry_after: Option<Duration>) -> Ou
     }
 }
 
-/// Each request as the span that it was on the wire, by life and door.
-fn by_lane(log: &Log) -> BTreeMap<(usize, usize), Vec<&Request>> {
-    let mut lanes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// Requests in their order, by something that they have in common.
+fn grouped<K: Ord>(log: &Log, key: impl Fn(&Request) -> K) -> BTreeMap<K, Vec<&Request>> {
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for request in &log.requests {
-        lanes.entry((request.life, request.door)).or_default().push(request);
+        groups.entry(key(request)).or_default().push(request);
     }
-    lanes
+    groups
 }
 
-/// The same by the tenant of the door. Attempts by hand are beside the lanes, and have no rate.
-fn by_tenant<'l>(scenario: &Scenario, log: &'l Log) -> BTreeMap<(usize, usize), Vec<&'l Request>> {
-    let mut tenants: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for request in &log.requests {
-        let tenant = scenario.doors[request.door].tenant;
-        tenants.entry((request.life, tenant)).or_default().push(request);
-    }
-    tenants
+/// By life and door.
+fn by_lane(log: &Log) -> BTreeMap<(usize, usize), Vec<&Request>> {
+    grouped(log, |request| (request.life, request.door))
 }
 
 pub(super) fn lanes_keep_their_width(scenario: &Scenario, log: &Log, found: &mut Findings) {
@@ -153,11 +148,8 @@ pub(super) fn lanes_keep_their_width(scenario: &Scenario, log: &Log, found: &mut
             format!("{at_once} requests at once to door {door} in life {life}; {most} are allowed")
         });
     }
-    let mut origins: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for request in &log.requests {
-        let org = scenario.org_of(scenario.doors[request.door].tenant);
-        origins.entry((request.life, org, scenario.origin(request.door))).or_default().push(request);
-    }
+    let org = |request: &Request| scenario.org_of(scenario.doors[request.door].tenant);
+    let origins = grouped(log, |request| (request.life, org(request), scenario.origin(request.door)));
     for ((life, _, origin), requests) in origins {
         let (at_once, most) = (most_at_once(&requests), scenario.options.requests_per_origin);
         found.require(at_once <= most, "origin", || {
@@ -195,7 +187,9 @@ pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Finding
     let lanes = by_lane(log).into_iter().map(|((life, door), requests)| {
         (scenario.doors[door].throttle_rate, format!("door {door} in life {life}"), requests)
     });
-    let tenants = by_tenant(scenario, log).into_iter().map(|((life, tenant), requests)| {
+    // Attempts by hand are beside the lanes, and have no rate.
+    let tenants = grouped(log, |request| (request.life, scenario.doors[request.door].tenant));
+    let tenants = tenants.into_iter().map(|((life, tenant), requests)| {
         (scenario.rate_of(tenant), format!("tenant {tenant} in life {life}"), requests)
     });
     for (rate, whose, requests) in lanes.chain(tenants) {
@@ -218,10 +212,7 @@ pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Finding
 
 /// `Retry-After` binds the whole endpoint, once the answer that asked for it is on disk.
 pub(super) fn receivers_are_left_alone_when_they_ask(stories: &Stories<'_>, log: &Log, found: &mut Findings) {
-    let mut by_door: BTreeMap<usize, Vec<&Request>> = BTreeMap::new();
-    for request in &log.requests {
-        by_door.entry(request.door).or_default().push(request);
-    }
+    let by_door = grouped(log, |request| request.door);
     for story in stories.iter() {
         for request in &story.requests {
             let (Some(end), Some(wish)) = (request.end, request.retry_after()) else {

@@ -19,55 +19,43 @@ impl Client {
         Ok(())
     }
 
-    pub(super) async fn change_ordering(&self, door: usize, ordering: Ordering) -> Answer {
-        let current = match self.current_endpoint(door).await {
-            Ok(current) => current,
-            Err(answer) => return answer,
-        };
+    pub(super) async fn change_ordering(&self, door: usize, ordering: Ordering) -> Result<Answer, Answer> {
+        let current = self.current_endpoint(door).await?;
         let new =
             self.new_endpoint(door, &self.world.scenario.doors[door], current.config.disabled, ordering);
-        match self.directory().update_endpoint(&current, new, None, false).await {
+        Ok(match self.directory().update_endpoint(&current, new, None, false).await {
             Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other.map(drop)),
-        }
+        })
     }
 
-    pub(super) async fn set_disabled(&self, number: usize, disabled: bool) -> Answer {
-        let current = match self.current_endpoint(number).await {
-            Ok(current) => current,
-            Err(answer) => return answer,
-        };
+    pub(super) async fn set_disabled(&self, number: usize, disabled: bool) -> Result<Answer, Answer> {
+        let current = self.current_endpoint(number).await?;
         let door = &self.world.scenario.doors[number];
         let new = self.new_endpoint(number, door, disabled, current.config.ordering);
-        match self.directory().update_endpoint(&current, new, None, !disabled).await {
+        Ok(match self.directory().update_endpoint(&current, new, None, !disabled).await {
             Err(ChangeError::NotFound) => Answer::Done,
             Err(ChangeError::Unsettled) => Answer::Refused,
             other => self.changed(other.map(drop)),
-        }
+        })
     }
 
-    pub(super) async fn resume(&self, door: usize) -> Answer {
-        let endpoint = match self.current_endpoint(door).await {
-            Ok(endpoint) => endpoint,
-            Err(answer) => return answer,
-        };
-        match self.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
+    pub(super) async fn resume(&self, door: usize) -> Result<Answer, Answer> {
+        let endpoint = self.current_endpoint(door).await?;
+        Ok(match self.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other.map(drop)),
-        }
+        })
     }
 
-    pub(super) async fn delete_endpoint(&self, door: usize) -> Answer {
-        let endpoint = match self.current_endpoint(door).await {
-            Ok(endpoint) => endpoint,
-            Err(answer) => return answer,
-        };
-        match self.directory().delete_endpoint(&endpoint).await {
+    pub(super) async fn delete_endpoint(&self, door: usize) -> Result<Answer, Answer> {
+        let endpoint = self.current_endpoint(door).await?;
+        Ok(match self.directory().delete_endpoint(&endpoint).await {
             // An earlier request had done it, and its answer was lost.
             Err(ChangeError::NotFound) => Answer::Done,
             other => self.changed(other),
-        }
+        })
     }
 
     /// `Err`: what to answer.

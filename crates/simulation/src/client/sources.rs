@@ -74,20 +74,14 @@ impl Client {
         }
     }
 
-    pub(super) async fn change_source(&self, number: usize, version: usize) -> Answer {
-        let current = match self.current_source(number).await {
-            Ok(current) => current,
-            Err(answer) => return answer,
-        };
+    pub(super) async fn change_source(&self, number: usize, version: usize) -> Result<Answer, Answer> {
+        let current = self.current_source(number).await?;
         let new = self.new_source(number, version);
-        self.source_changed(self.directory().update_source(&current, new).await.map(drop))
+        Ok(self.source_changed(self.directory().update_source(&current, new).await.map(drop)))
     }
 
-    pub(super) async fn rotate_token(&self, number: usize) -> Answer {
-        let current = match self.current_source(number).await {
-            Ok(current) => current,
-            Err(answer) => return answer,
-        };
+    pub(super) async fn rotate_token(&self, number: usize) -> Result<Answer, Answer> {
+        let current = self.current_source(number).await?;
         let rotated = self.directory().rotate_source_token(&current, once("rotate", number)).await;
         let token = rotated.and_then(|source| Ok(self.engine.directory().source_token(&source)?));
         if let Ok(token) = &token
@@ -99,14 +93,12 @@ impl Client {
                 known.tokens.push(token.clone());
             }
         }
-        self.source_changed(token.map(drop))
+        Ok(self.source_changed(token.map(drop)))
     }
 
-    pub(super) async fn delete_source(&self, number: usize) -> Answer {
-        match self.current_source(number).await {
-            Ok(current) => self.source_changed(self.directory().delete_source(&current).await),
-            Err(answer) => answer,
-        }
+    pub(super) async fn delete_source(&self, number: usize) -> Result<Answer, Answer> {
+        let current = self.current_source(number).await?;
+        Ok(self.source_changed(self.directory().delete_source(&current).await))
     }
 
     fn source_changed(&self, result: Result<(), ChangeError>) -> Answer {

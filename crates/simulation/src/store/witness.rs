@@ -7,11 +7,13 @@ use crate::log::{
 };
 use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{EndpointId, MessageId, Timestamp, WhenDisabled};
-use aldaba_store::operations::{Op, Outcome, Result, everything};
+use aldaba_store::operations::{
+    ExpiredItem, Op, Outcome, Removal, Removed, Result, SettledPosition, everything,
+};
 use aldaba_store::sqlite::Observer;
 use aldaba_store::{
     Accept, Accepted, Change, Changed, DeliveryStatus, Endpoint, GateRecord, HotReads, PendingDelivery,
-    Record, Recorded, Removal, Removed, RemovedCounts, Seq, Sequenced, Settled, Stale,
+    Record, Recorded, RemovedCounts, Seq, Sequenced,
 };
 use std::collections::BTreeMap;
 
@@ -60,7 +62,7 @@ fn before(reading: &dyn HotReads, op: &Op) -> Result<Before> {
         Op::Remove(removal) => {
             let mut ranks = Vec::new();
             for item in &removal.items {
-                if let Stale::Delivery(place) = item {
+                if let ExpiredItem::Delivery(place) = item {
                     ranks.extend(rank(reading, *place)?);
                 }
             }
@@ -115,7 +117,10 @@ fn row_of(reading: &dyn HotReads, change: &Change) -> Result<Option<Endpoint>> {
     }
 }
 
-fn rank(reading: &dyn HotReads, place: Settled) -> Result<Option<(DeliveryStatus, BTreeMap<String, usize>)>> {
+fn rank(
+    reading: &dyn HotReads,
+    place: SettledPosition,
+) -> Result<Option<(DeliveryStatus, BTreeMap<String, usize>)>> {
     let Some(row) = everything::delivery(reading, place.seq)? else { return Ok(None) };
     let Some(owner) = endpoint(reading, row.endpoint)? else { return Ok(None) };
     let newer = everything::newer(reading, owner.app, place)?;

@@ -1,7 +1,7 @@
 //! Counters of minutes become those of hours, once an hour is over.
 
-use super::{BUSY, ENDPOINTS, PAUSE, Round};
-use aldaba_delivery::EndpointId;
+use super::{BUSY_RETRY_DELAY, PAUSE, Retention};
+use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_store::{Done, Error, Hour, SumUp};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -10,12 +10,14 @@ use tokio::sync::oneshot;
 const GRACE: Duration = Duration::from_secs(300);
 /// What one step sums up at most; the store ends it earlier when its time is over.
 const STEP: usize = 100;
+/// Endpoints that one read names.
+const ENDPOINTS: usize = 500;
 
-impl Round<'_> {
+impl Retention {
     /// Sums up every hour that is over, of all endpoints.
-    pub(super) async fn sums(&mut self) -> Result<(), Error> {
-        let store = self.keeper.store.clone();
-        let Hour(present) = Hour::of(self.now.before(GRACE));
+    pub(super) async fn sum_up_hours(&self, now: Timestamp) -> Result<(), Error> {
+        let store = self.store.clone();
+        let Hour(present) = Hour::of(now.before(GRACE));
         let through = Hour(present - 1);
         if store.summed_through().await? >= through {
             return Ok(());
@@ -47,10 +49,10 @@ impl Round<'_> {
     async fn step(&self, step: SumUp) -> Result<usize, Error> {
         loop {
             let (answer, answered) = oneshot::channel();
-            self.keeper.store.sum_up(step.clone(), Done::new(move |result| drop(answer.send(result))));
+            self.store.sum_up(step.clone(), Done::new(move |result| drop(answer.send(result))));
             match answered.await.map_err(|_| Error::Closed)? {
                 // The writer has better things to do.
-                Err(Error::Busy) => tokio::time::sleep(BUSY).await,
+                Err(Error::Busy) => tokio::time::sleep(BUSY_RETRY_DELAY).await,
                 result => return result,
             }
         }

@@ -2,7 +2,8 @@
 
 use super::AuditEntry;
 use crate::{
-    ApiKey, Application, Change, EndpointConfig, EventType, EventTypeWrite, OwnPolicy, OwnProfile, Source,
+    ApiKey, Application, Change, EndpointConfig, EventType, EventTypeWrite, OwnPolicy, OwnProfile,
+    SourceConfig,
 };
 use aldaba_delivery::{ApiKeyId, AppId, EndpointId, OrgId, SourceId};
 use serde_json::{Map, Value, json};
@@ -98,96 +99,77 @@ fn stored(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-impl From<&Application> for FieldValues {
-    fn from(application: &Application) -> Self {
-        // All of them are named, so that a new one cannot be forgotten here.
-        let Application {
-            uid,
-            name,
-            throttle_rate,
-            alert_email,
-            metadata,
-            id: _,
-            org: _,
-            created_at: _,
-            updated_at: _,
-        } = application;
-        Self::new([
-            ("uid", json!(uid)),
-            ("name", json!(name)),
-            ("throttleRate", json!(throttle_rate)),
-            ("alertEmail", json!(alert_email)),
-            ("metadata", stored(metadata)),
-        ])
-    }
+/// Names the fields of a struct as callers know them, with what is shown of those that are no JSON themselves. All fields of
+/// the struct are named, so that a new one cannot be forgotten: those that are no part of an entry come last.
+macro_rules! audited {
+    ($type:ident { $($field:ident: $name:literal $(= $shown:expr)?),+ $(; $($other:ident),+)? }) => {
+        impl $type {
+            /// The names, as callers know them, of what is not as it was `before`.
+            pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
+                let fields = [$(($name, self.$field != before.$field)),+];
+                fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
+            }
+        }
+
+        impl From<&$type> for FieldValues {
+            fn from($type { $($field,)+ $($($other: _),+)? }: &$type) -> Self {
+                Self::new([$(($name, audited!(@shown $field $($shown)?))),+])
+            }
+        }
+    };
+    (@shown $field:ident) => {
+        json!($field)
+    };
+    (@shown $field:ident $shown:expr) => {
+        $shown
+    };
 }
 
-impl From<&EndpointConfig> for FieldValues {
-    fn from(config: &EndpointConfig) -> Self {
-        // All of them are named, so that a new one cannot be forgotten here.
-        let EndpointConfig {
-            uid,
-            url,
-            description,
-            version,
-            disabled,
-            when_disabled,
-            event_types,
-            channels,
-            throttle_rate,
-            policy,
-            profile,
-            http2,
-            ordering,
-            filter,
-            metadata,
-        } = config;
-        Self::new([
-            ("uid", json!(uid)),
-            ("url", json!(url)),
-            ("description", json!(description)),
-            ("version", json!(version)),
-            ("disabled", json!(disabled)),
-            ("whenDisabled", json!(when_disabled.name())),
-            ("eventTypes", json!(event_types)),
-            ("channels", json!(channels)),
-            ("throttleRate", json!(throttle_rate)),
-            ("policy", json!(policy)),
-            ("profile", json!(profile)),
-            ("http2", json!(http2)),
-            ("ordering", json!(ordering.name())),
-            ("filter", filter.as_ref().map_or(Value::Null, |filter| stored(filter.as_str()))),
-            ("metadata", stored(metadata)),
-        ])
-    }
-}
+audited!(Application {
+    uid: "uid",
+    name: "name",
+    throttle_rate: "throttleRate",
+    alert_email: "alertEmail",
+    metadata: "metadata" = stored(metadata);
+    id, org, created_at, updated_at
+});
 
-impl From<&EventType> for FieldValues {
-    fn from(event_type: &EventType) -> Self {
-        Self::new([
-            ("description", json!(event_type.description)),
-            ("archived", json!(event_type.archived)),
-            ("deprecated", json!(event_type.deprecated)),
-            ("validate", json!(event_type.validate)),
-            ("schemas", event_type.schemas.as_deref().map_or(Value::Null, stored)),
-            ("featureFlags", json!(event_type.feature_flags)),
-            ("groupName", json!(event_type.group_name)),
-        ])
-    }
-}
+audited!(EndpointConfig {
+    uid: "uid",
+    url: "url",
+    description: "description",
+    version: "version",
+    disabled: "disabled",
+    when_disabled: "whenDisabled" = json!(when_disabled.name()),
+    event_types: "eventTypes",
+    channels: "channels",
+    throttle_rate: "throttleRate",
+    policy: "policy",
+    profile: "profile",
+    http2: "http2",
+    ordering: "ordering" = json!(ordering.name()),
+    filter: "filter" = filter.as_ref().map_or(Value::Null, |filter| stored(filter.as_str())),
+    metadata: "metadata" = stored(metadata)
+});
 
-impl From<&Source> for FieldValues {
-    fn from(source: &Source) -> Self {
-        let config = &source.config;
-        Self::new([
-            ("uid", json!(config.uid)),
-            ("name", json!(config.name)),
-            ("metadata", stored(&config.metadata)),
-            ("type", json!(config.kind)),
-            ("settings", stored(&config.settings)),
-        ])
-    }
-}
+audited!(EventType {
+    description: "description",
+    archived: "archived",
+    deprecated: "deprecated",
+    validate: "validate",
+    schemas: "schemas" = schemas.as_deref().map_or(Value::Null, stored),
+    feature_flags: "featureFlags",
+    group_name: "groupName";
+    id, org, name, created_at, updated_at
+});
+
+audited!(SourceConfig {
+    uid: "uid",
+    name: "name",
+    metadata: "metadata" = stored(metadata),
+    kind: "type",
+    settings: "settings" = stored(settings)
+});
 
 impl From<&ApiKey> for FieldValues {
     fn from(key: &ApiKey) -> Self {
@@ -271,7 +253,7 @@ impl Change {
                     .for_each(|(_, value)| *value = json!(name));
                 values
             }
-            Self::CreateSource { source, .. } | Self::UpdateSource { source, .. } => source.into(),
+            Self::CreateSource { source, .. } | Self::UpdateSource { source, .. } => (&source.config).into(),
             Self::WriteEventTypes(change) => match &change.writes[..] {
                 [EventTypeWrite { now: Some(now), .. }] => now.into(),
                 _ => return None,

@@ -20,16 +20,4 @@ pub struct Application {
 impl Application {
     /// Bytes.
     pub const MAX_NAME_BYTES: usize = 4096;
-
-    /// The names, as callers know them, of what is not as it was `before`.
-    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
-        let fields = [
-            ("uid", self.uid != before.uid),
-            ("name", self.name != before.name),
-            ("throttleRate", self.throttle_rate != before.throttle_rate),
-            ("alertEmail", self.alert_email != before.alert_email),
-            ("metadata", self.metadata != before.metadata),
-        ];
-        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
-    }
 }

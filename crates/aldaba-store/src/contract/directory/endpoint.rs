@@ -69,46 +69,6 @@ impl EndpointConfig {
     pub fn controls(&self) -> Controls {
         Controls { disabled: self.disabled, ordering: self.ordering }
     }
-
-    /// The names, as callers know them, of what is not as it was `before`.
-    pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
-        // All of them are named, so that a new one cannot be forgotten here.
-        let Self {
-            uid,
-            url,
-            description,
-            version,
-            disabled,
-            when_disabled,
-            event_types,
-            channels,
-            throttle_rate,
-            policy,
-            profile,
-            http2,
-            ordering,
-            filter,
-            metadata,
-        } = self;
-        let fields = [
-            ("uid", *uid != before.uid),
-            ("url", *url != before.url),
-            ("description", *description != before.description),
-            ("version", *version != before.version),
-            ("disabled", *disabled != before.disabled),
-            ("whenDisabled", *when_disabled != before.when_disabled),
-            ("eventTypes", *event_types != before.event_types),
-            ("channels", *channels != before.channels),
-            ("throttleRate", *throttle_rate != before.throttle_rate),
-            ("policy", *policy != before.policy),
-            ("profile", *profile != before.profile),
-            ("http2", *http2 != before.http2),
-            ("ordering", *ordering != before.ordering),
-            ("filter", *filter != before.filter),
-            ("metadata", *metadata != before.metadata),
-        ];
-        fields.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect()
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

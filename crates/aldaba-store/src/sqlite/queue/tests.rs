@@ -56,7 +56,8 @@ impl Scene {
             }
             Class::Bulk => {
                 let now = aldaba_delivery::Timestamp::MIN;
-                let removal = crate::Removal { items: Vec::new(), now, event_ids_kept: Duration::ZERO };
+                let removal =
+                    crate::operations::Removal { items: Vec::new(), now, event_ids_kept: Duration::ZERO };
                 (Op::Remove(removal), Reply::Remove(done(&self.refused)))
             }
         };

@@ -1,11 +1,13 @@
 //! Removes what is no longer kept, for as long as the slice lasts. What was found is looked at again: it may have changed since.
 
-use super::transaction::{ReadingExt, statements, values};
-use super::{
+use super::search::{self, ExpiredItem, SettledPosition};
+use super::{Removal, Removed};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{
     BULK_SLICE, Monotonic, Result, Slice, Transaction, audit, endpoint, gate, health, keys, message, replay,
-    retention, statistics, token,
+    statistics, token,
 };
-use crate::{Removal, Removed, RemovedCounts, Seq, Settled, Stale};
+use crate::{RemovedCounts, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};
 use std::ops::RangeInclusive;
 
@@ -51,44 +53,46 @@ struct Remover<'a> {
 
 impl Remover<'_> {
     /// `false`: the slice was over before the item was done with.
-    fn remove(&mut self, item: &Stale) -> Result<bool> {
+    fn remove(&mut self, item: &ExpiredItem) -> Result<bool> {
         let (tx, counts) = (self.tx, &mut self.counts);
         match item {
-            Stale::Delivery(settled) => return self.delivery(*settled),
-            Stale::Message(app, message) => return self.message_if_lonely(*app, *message),
-            Stale::ApplicationCounters(app, hour) => loop {
+            ExpiredItem::Delivery(settled) => return self.delivery(*settled),
+            ExpiredItem::Message(app, message) => return self.message_if_lonely(*app, *message),
+            ExpiredItem::ApplicationCounters(app, hour) => loop {
                 let (removed, is_all) = statistics::remove_types(tx, *app, *hour)?;
                 self.counts.counters += removed as u64;
                 if is_all || self.slice.is_over() {
                     return Ok(is_all);
                 }
             },
-            Stale::Endpoint(endpoint) => self.endpoint(*endpoint)?,
-            Stale::Application(app) => self.application(*app)?,
-            Stale::Payload(app, message) => {
+            ExpiredItem::Endpoint(endpoint) => self.endpoint(*endpoint)?,
+            ExpiredItem::Application(app) => self.application(*app)?,
+            ExpiredItem::Payload(app, message) => {
                 counts.payloads += message::expunge_old(tx, *app, *message, self.removal.now)? as u64;
             }
-            Stale::Key(key) => counts.keys += keys::remove_expired(tx, key, self.removal.now)? as u64,
-            Stale::Counters(endpoint, minute) => {
+            ExpiredItem::Key(key) => counts.keys += keys::remove_expired(tx, key, self.removal.now)? as u64,
+            ExpiredItem::Counters(endpoint, minute) => {
                 counts.counters += statistics::remove_minute(tx, *endpoint, *minute)? as u64;
             }
-            Stale::HourCounters(endpoint, hour) => {
+            ExpiredItem::HourCounters(endpoint, hour) => {
                 counts.counters += statistics::remove_hour(tx, *endpoint, *hour)? as u64;
             }
-            Stale::Gate(key, before) => counts.gates += gate::remove_old(tx, key, *before)? as u64,
-            Stale::Replay(id, before) => counts.replays += replay::remove_ended(tx, *id, *before)? as u64,
-            Stale::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,
-            Stale::RevokedToken(mark, before) => {
+            ExpiredItem::Gate(key, before) => counts.gates += gate::remove_old(tx, key, *before)? as u64,
+            ExpiredItem::Replay(id, before) => {
+                counts.replays += replay::remove_ended(tx, *id, *before)? as u64
+            }
+            ExpiredItem::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,
+            ExpiredItem::RevokedToken(mark, before) => {
                 counts.revocations += token::remove_revoked(tx, mark, *before)? as u64;
             }
-            Stale::PortalCut(cut) => counts.revocations += token::remove_cut(tx, cut)? as u64,
+            ExpiredItem::PortalExpiry(cut) => counts.revocations += token::remove_cut(tx, cut)? as u64,
         }
         Ok(true)
     }
 
     /// The attempts first: a delivery that has many may need more than one slice. Those of former rounds, and manual ones, go
     /// with the message's last delivery, which is found again until they are gone.
-    fn delivery(&mut self, Settled { at, seq }: Settled) -> Result<bool> {
+    fn delivery(&mut self, SettledPosition { at, seq }: SettledPosition) -> Result<bool> {
         // It may have been opened again since it was found.
         let found: Option<(EndpointId, MessageId)> = self.tx.one(&SETTLED, values![seq, at])?;
         let Some((endpoint, message)) = found else { return Ok(true) };
@@ -124,7 +128,7 @@ impl Remover<'_> {
 
     /// The message stays until its attempts are gone, or nobody would find those again.
     fn message_if_lonely(&mut self, app: AppId, message: MessageId) -> Result<bool> {
-        if retention::has_delivery(self.tx, message)? {
+        if search::has_delivery(self.tx, message)? {
             return Ok(true);
         }
         let found: Option<(Timestamp, Option<String>)> = self.tx.one(&MESSAGE, values![app, message])?;
@@ -143,7 +147,7 @@ impl Remover<'_> {
     }
 
     fn endpoint(&mut self, endpoint: EndpointId) -> Result<()> {
-        if retention::is_endpoint_unused(self.tx, endpoint)? {
+        if search::is_endpoint_unused(self.tx, endpoint)? {
             self.counts.endpoints += self.tx.execute(&REMOVE_ENDPOINT, values![endpoint])? as u64;
             health::forget_changes(self.tx, endpoint)?;
         }
@@ -151,7 +155,7 @@ impl Remover<'_> {
     }
 
     fn application(&mut self, app: AppId) -> Result<()> {
-        if retention::is_application_unused(self.tx, app)? {
+        if search::is_application_unused(self.tx, app)? {
             self.counts.applications += self.tx.execute(&REMOVE_APPLICATION, values![app])? as u64;
             self.counts.revocations += token::remove_cuts_of_application(self.tx, app)? as u64;
             statistics::remove_of_application(self.tx, app)?;

@@ -1,20 +1,20 @@
 //! The newest delivered deliveries of an application, found endpoint by endpoint.
 
-use aldaba_store::Settled;
+use super::SettledPosition;
 
-/// Places that one read brings at most, to be sorted in memory.
+/// Positions that one read brings at most, to be sorted in memory.
 const READ: usize = 100_000;
 
 /// So many of them at most, newest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Newest {
     most: usize,
-    places: Vec<Settled>,
+    positions: Vec<SettledPosition>,
 }
 
 impl Newest {
     pub(super) fn of(most: u32) -> Self {
-        Self { most: most as usize, places: Vec::new() }
+        Self { most: most as usize, positions: Vec::new() }
     }
 
     pub(super) fn most(&self) -> usize {
@@ -26,42 +26,42 @@ impl Newest {
         (READ / self.most.max(1)).max(1)
     }
 
-    /// What is not after this place is not among them, whatever comes.
-    pub(super) fn floor(&self) -> Option<Settled> {
-        self.places.get(self.most.wrapping_sub(1)).copied()
+    /// What is not after this position is not among them, whatever comes.
+    pub(super) fn floor(&self) -> Option<SettledPosition> {
+        self.positions.get(self.most.wrapping_sub(1)).copied()
     }
 
-    pub(super) fn add(&mut self, more: Vec<Settled>) {
-        self.places.extend(more);
-        self.places.sort_unstable_by(|a, b| b.cmp(a));
-        self.places.truncate(self.most);
+    pub(super) fn add(&mut self, more: Vec<SettledPosition>) {
+        self.positions.extend(more);
+        self.positions.sort_unstable_by(|a, b| b.cmp(a));
+        self.positions.truncate(self.most);
     }
 
     /// The oldest one of the `count` newest; `None`: there are not so many.
-    pub(super) fn oldest_of(&self, count: u32) -> Option<Settled> {
-        self.places.get((count as usize).wrapping_sub(1)).copied()
+    pub(super) fn oldest_of(&self, count: u32) -> Option<SettledPosition> {
+        self.positions.get((count as usize).wrapping_sub(1)).copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Seq;
     use aldaba_delivery::Timestamp;
-    use aldaba_store::Seq;
     use proptest::prelude::*;
 
-    fn place(at: i64, seq: i64) -> Settled {
-        Settled { at: Timestamp::from_millis(at), seq: Seq(seq) }
+    fn position(at: i64, seq: i64) -> SettledPosition {
+        SettledPosition { at: Timestamp::from_millis(at), seq: Seq(seq) }
     }
 
     #[test]
     fn as_many_as_are_kept_are_all_kept() {
         let mut newest = Newest::of(3);
-        newest.add(vec![place(5, 1), place(3, 2)]);
+        newest.add(vec![position(5, 1), position(3, 2)]);
         assert_eq!((newest.floor(), newest.oldest_of(3)), (None, None));
-        newest.add(vec![place(4, 3)]);
-        assert_eq!(newest.oldest_of(3), Some(place(3, 2)), "nothing is before it");
-        assert_eq!(newest.oldest_of(1), Some(place(5, 1)), "a policy that keeps fewer");
+        newest.add(vec![position(4, 3)]);
+        assert_eq!(newest.oldest_of(3), Some(position(3, 2)), "nothing is before it");
+        assert_eq!(newest.oldest_of(1), Some(position(5, 1)), "a policy that keeps fewer");
         assert_eq!(Newest::of(0).oldest_of(0), None);
     }
 
@@ -72,10 +72,10 @@ mod tests {
             let mut all = Vec::new();
             let mut newest = Newest::of(7);
             for part in parts {
-                let part: Vec<_> = part.into_iter().map(|at| { seq += 1; place(at, seq) }).collect();
+                let part: Vec<_> = part.into_iter().map(|at| { seq += 1; position(at, seq) }).collect();
                 all.extend(part.iter().copied());
                 let floor = newest.floor();
-                newest.add(part.into_iter().filter(|place| floor.is_none_or(|floor| *place > floor)).collect());
+                newest.add(part.into_iter().filter(|position| floor.is_none_or(|floor| *position > floor)).collect());
             }
             all.sort_by(|a, b| b.cmp(a));
             for count in 1..=7 {
