@@ -3,8 +3,8 @@
 
 use crate::operations::{
     Monotonic, Op, Reading, Reply, Result, Slice, api_key, application, attempt, audit, delivery,
-    delivery_list, dispatch, endpoint, event_type, gate, health, message, notice, policy, profile, replay,
-    retention, setting, source, statistics, token,
+    delivery_list, dispatch, due_times, endpoint, event_type, gate, health, lanes, message, notice, policy,
+    profile, replay, retention, setting, source, statistics, stop_dates, token,
 };
 use crate::*;
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, ReplayId, SourceId, Timestamp};
@@ -26,13 +26,13 @@ pub trait Backend: Send + Sync + 'static {
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static;
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static;
 
     /// The same for reads that only background tasks make.
     fn background_read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         self.read(read)
     }
@@ -46,34 +46,20 @@ pub trait Backend: Send + Sync + 'static {
     fn walk<T, F>(&self, walk: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads, &Slice<'_>) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads, &Slice<'_>) -> Result<T> + Send + 'static,
     {
         let clock = self.clock().clone();
         self.read(move |reading| walk(reading, &Slice::begin(&clock, WALK_TIME)))
     }
 }
 
-/// The reads that a backend has statements of its own for: those of the lanes, and those that depend on how it counts.
-pub trait HotReads: Reading {
-    fn due(&self, query: DueQuery) -> Result<Vec<PendingDelivery>>;
-
-    fn lanes(&self, query: LanesQuery) -> Result<LanesPage>;
-
-    fn started_before(&self, query: StartedQuery) -> Result<StartedPage>;
-
-    fn have_started_before(&self, endpoints: &[(EndpointId, Timestamp)]) -> Result<Vec<EndpointId>>;
-
-    fn contents(&self, messages: &[(AppId, MessageId)]) -> Result<Vec<Option<Content>>>;
-
-    fn has_payload(&self, app: AppId, message: MessageId, payload: &[u8]) -> Result<Option<bool>>;
-
-    fn lane_targets(&self, endpoints: &[EndpointId]) -> Result<Vec<LaneTarget>>;
-
-    fn orphans(&self, query: OrphansQuery) -> Result<OrphansPage>;
-
-    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Result<Vec<FutureDelivery>>;
-
+/// The reads that depend on how a backend keeps its rows and its counters.
+pub trait BackendReads: Reading {
+    /// When something last happened, by the rows that were written last.
     fn newest_moment(&self) -> Result<Option<Timestamp>>;
+
+    /// When the last scheduled attempt of a delivery began, by the order in which attempts were written.
+    fn last_scheduled_attempt(&self, message: MessageId, seq: Seq) -> Result<Option<Timestamp>>;
 
     fn application_attempts(
         &self,
@@ -119,25 +105,25 @@ impl<B: Backend> Records for B {
 
 impl<B: Backend> Lanes for B {
     reads! {
-        read due(query: DueQuery) -> Vec<PendingDelivery> = |reading| reading.due(query);
-        background_read lanes(query: LanesQuery) -> LanesPage = |reading| reading.lanes(query);
-        read started_before(query: StartedQuery) -> StartedPage = |reading| reading.started_before(query);
+        read due(query: DueQuery) -> Vec<PendingDelivery> = |reading| lanes::due(reading, query);
+        background_read lanes(query: LanesQuery) -> LanesPage = |reading| lanes::lanes(reading, query);
+        read started_before(query: StartedQuery) -> StartedPage = |reading| stop_dates::started_before(reading, query);
         read have_started_before(endpoints: Vec<(EndpointId, Timestamp)>) -> Vec<EndpointId>
-            = |reading| reading.have_started_before(&endpoints);
+            = |reading| stop_dates::have_started_before(reading, &endpoints);
         read contents(messages: Vec<(AppId, MessageId)>) -> Vec<Option<Content>>
-            = |reading| reading.contents(&messages);
+            = |reading| lanes::contents(reading, &messages);
         read has_payload(app: AppId, message: MessageId, payload: Bytes) -> Option<bool>
-            = |reading| reading.has_payload(app, message, &payload);
+            = |reading| lanes::has_payload(reading, app, message, &payload);
         read lane_targets(endpoints: Vec<EndpointId>) -> Vec<LaneTarget>
-            = |reading| reading.lane_targets(&endpoints);
+            = |reading| lanes::targets(reading, &endpoints);
         background_read kept_endpoints(after: Option<(AppId, EndpointId)>, limit: usize) -> Vec<KeptEndpoint>
             = |reading| retention::kept_endpoints(reading, after, limit);
         background_read deleted_applications(after: Option<AppId>, limit: usize) -> Vec<AppId>
             = |reading| retention::deleted_applications(reading, after, limit);
-        background_read orphans(query: OrphansQuery) -> OrphansPage = |reading| reading.orphans(query);
+        background_read orphans(query: OrphansQuery) -> OrphansPage = |reading| lanes::orphans(reading, query);
         read gates() -> Vec<GateRecord> = |reading| gate::all(reading);
         read future_deliveries(after: LanePosition, limit: usize) -> Vec<FutureDelivery>
-            = |reading| reading.future_deliveries(after, limit);
+            = |reading| due_times::future_deliveries(reading, after, limit);
         background_read next_sequencing_at() -> Option<Timestamp>
             = |reading| delivery::next_sequencing_at(reading);
         read newest_moment() -> Option<Timestamp> = |reading| reading.newest_moment();
@@ -145,7 +131,7 @@ impl<B: Backend> Lanes for B {
 
     fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>> {
         self.read(move |reading| {
-            let targets = reading.lane_targets(&endpoints)?;
+            let targets = lanes::targets(reading, &endpoints)?;
             Ok(targets.into_iter().map(|target| target.endpoint).collect())
         })
     }

@@ -5,7 +5,9 @@ use super::column::{FromRow, from_row};
 use super::retention::SettledPosition;
 use super::stored::columns;
 use super::transaction::{ReadingExt, values};
-use super::{Reading, Result, Statement, application, audit, delivery, message, replay, source, statistics};
+use super::{
+    Reading, Result, Statement, application, audit, delivery, lanes, message, replay, source, statistics,
+};
 use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
@@ -88,12 +90,6 @@ static AUDIT: Statement = Statement::new(|| format!("SELECT {} FROM audit", audi
 static PAYLOADS: Statement = Statement::new(|| "SELECT message, payload FROM expunged_payload".into());
 static WAITING: Statement =
     Statement::new(|| format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS));
-static LAST_SETTLED: Statement = Statement::new(|| {
-    format!(
-        "SELECT {} FROM delivery WHERE endpoint = ?1 AND state <> 0 ORDER BY seq DESC LIMIT 1",
-        delivery::COLUMNS
-    )
-});
 static OF_APPLICATION: Statement =
     Statement::new(|| format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>()));
 static NAMED: Statement = Statement::new(|| {
@@ -178,6 +174,11 @@ pub fn endpoints(reading: &dyn Reading) -> Result<BTreeMap<EndpointId, Endpoint>
     Ok(by_id(there, removed))
 }
 
+/// A deleted one too.
+pub fn endpoint(reading: &dyn Reading, id: EndpointId) -> Result<Option<Endpoint>> {
+    Ok(lanes::targets(reading, &[id])?.pop().map(|target| target.endpoint))
+}
+
 /// Every endpoint and address of an application, deleted ones too.
 pub fn endpoints_of(reading: &dyn Reading, app: AppId) -> Result<Vec<Endpoint>> {
     reading.all(&OF_APPLICATION, values![app])
@@ -229,9 +230,4 @@ pub fn failed_rounds(reading: &dyn Reading, app: AppId, event_id: &str) -> Resul
     let reopen = ReopenEvent { app, message, wanting: Vec::new(), now: Timestamp::MIN };
     let targets = reopen.targets(&source::rounds(reading, message)?, |_| false);
     Ok(targets.into_iter().filter_map(|(_, settled)| settled).collect())
-}
-
-/// The newest delivery of an endpoint that waits no more.
-pub fn last_settled(reading: &dyn Reading, endpoint: EndpointId) -> Result<Option<DeliveryStatus>> {
-    reading.one(&LAST_SETTLED, values![endpoint])
 }

@@ -3,12 +3,12 @@
 use super::batch::Database;
 use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
-use super::hot::Types;
 use super::lock::FolderLock;
 use super::queue::{self, Room, WriteQueue};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
+use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
 use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};

@@ -2,9 +2,9 @@
 //! changed.
 
 use super::files::{self, NewFiles};
-use super::hot::newest_moment;
 use super::lock::FolderLock;
 use super::migrations::Progress;
+use super::reader::newest_moment;
 use super::transaction::SqliteTransaction;
 use super::watermark::{Mark, StoredMark, Watermark};
 use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};

@@ -129,6 +129,10 @@ pub(crate) fn kind(
     reading.one(&KIND, values![app, message])
 }
 
+pub(crate) fn exists(reading: &dyn Reading, app: AppId, message: MessageId) -> Result<bool> {
+    reading.exists(&EXISTS, values![app, message])
+}
+
 /// Whether it is there with its payload.
 pub(crate) fn has_content(reading: &dyn Reading, app: AppId, message: MessageId) -> Result<bool> {
     reading.exists(&HAS_CONTENT, values![app, message])
@@ -166,7 +170,7 @@ pub(crate) fn expunge(tx: &dyn Transaction, app: AppId, message: MessageId) -> R
     if tx.execute(&EXPUNGE, values![app, message, [0_u8; 0]])? > 0 {
         return Ok(Changed::done());
     }
-    Ok(if tx.exists(&EXISTS, values![app, message])? { Changed::Unchanged } else { Changed::NotFound })
+    Ok(if exists(tx, app, message)? { Changed::Unchanged } else { Changed::NotFound })
 }
 
 /// Removes a payload whose time has come, unless something of it waits.

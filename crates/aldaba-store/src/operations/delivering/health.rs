@@ -1,10 +1,10 @@
 //! The health of endpoints: how attempts and people change it, and its history.
 
-use super::column::{Parameter, count};
-use super::endpoint;
-use super::stored::{assignments, columns, parameters, stored, width};
-use super::transaction::{ReadingExt, statements, values};
-use super::{Reading, Result, Transaction, replay};
+use crate::operations::column::{Parameter, count};
+use crate::operations::endpoint;
+use crate::operations::stored::{assignments, columns, parameters, stored, width};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{Reading, Result, Transaction, replay};
 use crate::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
     Record, Replay,

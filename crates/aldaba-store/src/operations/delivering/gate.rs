@@ -1,10 +1,10 @@
 //! Gates: hosts that an organization holds back from.
 
-use super::column::{Column, Parameter, unknown};
-use super::retention::ExpiredItem;
-use super::stored::{columns, insert, parameters, replacements, stored};
-use super::transaction::{ReadingExt, Value, statements, values};
-use super::{Reading, Result, Transaction};
+use crate::operations::column::{Column, Parameter, unknown};
+use crate::operations::retention::ExpiredItem;
+use crate::operations::stored::{columns, insert, parameters, replacements, stored};
+use crate::operations::transaction::{ReadingExt, Value, statements, values};
+use crate::operations::{Reading, Result, Transaction};
 use crate::{Changed, GateRecord};
 use aldaba_delivery::{AppId, Gate, GateKey, GateScope, Timestamp};
 use std::borrow::Cow;
