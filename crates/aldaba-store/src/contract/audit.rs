@@ -4,7 +4,8 @@ mod values;
 
 pub use values::{AuditSubject, FieldChange, FieldValues, MASK};
 
-use crate::{Change, Order, Page, Read};
+use crate::operations::audit;
+use crate::{Change, Order, Page};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -254,8 +255,12 @@ pub struct AuditPage {
     pub stopped: Option<AuditId>,
 }
 
-pub trait Audits {
-    fn audit(&self, query: AuditQuery) -> Read<AuditPage>;
+contract! {
+    pub trait Audits {
+        reads {
+            walk audit(query: AuditQuery) -> AuditPage = |reading, slice| audit::list(reading, slice, &query);
+        }
+    }
 }
 
 impl Change {
