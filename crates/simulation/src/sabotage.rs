@@ -165,9 +165,13 @@ impl Sabotage {
                 "attempts = endpoint_minute.attempts + excluded.attempts",
                 "attempts = endpoint_minute.attempts",
             )],
-            Self::RaiseTheDead => &[(DUE, "state = 0", "state >= 0")],
+            // Beyond a cursor only, or a lane would read the same rows again and again.
+            Self::RaiseTheDead => &[(DUE, "state = 0", "(state = 0 OR state = 1 AND ?2 > 0)")],
             Self::HideRow => &[(DUE, "state = 0", "state = 0 AND seq % 5 <> 0")],
-            Self::HideStopDates => &[("clock_start > ?2", "state = 0", "state = 0 AND 0")],
+            Self::HideStopDates => &[
+                (DUE, ", clock_start,", ", clock_start + 1000000000000,"),
+                ("clock_start > ?2", "state = 0", "state = 0 AND 0"),
+            ],
             Self::HideNotDue => &[(
                 "SELECT due_at, seq, endpoint FROM delivery WHERE state = 0 AND due_at = ?1",
                 "state = 0",

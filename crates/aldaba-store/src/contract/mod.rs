@@ -54,7 +54,7 @@ mod write;
 
 pub use audit::{
     Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
-    AuditSubject, AuditWalk, Audits, FieldChange, FieldValues, MASK,
+    AuditSubject, Audits, FieldChange, FieldValues, MASK,
 };
 pub use content::{Content, Message, NewMessage};
 pub use credentials::{ApiKey, Credentials, KeyScope, PortalExpiry, RevokedToken};

@@ -233,11 +233,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it plans a retry. An attempt by hand leaves the plan as it was.
-    pub fn plans_retry(&self) -> bool {
-        self.counts() && matches!(self.transition, Transition::Retry { .. })
-    }
-
     /// Whether it uses up one of the attempts that the policy allows: one by hand does not.
     pub fn counts(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.trigger.counts())

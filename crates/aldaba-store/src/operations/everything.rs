@@ -1,13 +1,14 @@
 //! Everything that is in a database, and what was removed from it where somebody keeps that: simulations judge a run by all
 //! that ever was.
 
+pub use super::application::version;
+pub use super::delivery::{of_message as deliveries, one as delivery};
+
 use super::column::{FromRow, from_row};
 use super::retention::SettledPosition;
 use super::stored::columns;
-use super::transaction::{ReadingExt, values};
-use super::{
-    Reading, Result, Statement, application, audit, delivery, lanes, message, replay, source, statistics,
-};
+use super::transaction::{ReadingExt, statements, values};
+use super::{Reading, Result, Statement, audit, delivery, lanes, message, replay, source, statistics};
 use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
@@ -85,29 +86,27 @@ both! {
     HOURS: "endpoint_hour", "endpoint, hour, attempts, successes, delivered, dead";
 }
 
-static APPLICATIONS: Statement = Statement::new(|| "SELECT id FROM application WHERE deleted = 0".into());
-static AUDIT: Statement = Statement::new(|| format!("SELECT {} FROM audit", audit::COLUMNS));
-static PAYLOADS: Statement = Statement::new(|| "SELECT message, payload FROM expunged_payload".into());
-static WAITING: Statement =
-    Statement::new(|| format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS));
-static OF_APPLICATION: Statement =
-    Statement::new(|| format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>()));
-static NAMED: Statement = Statement::new(|| {
-    "SELECT id FROM message WHERE app = ?1 AND event_id = ?2 ORDER BY id LIMIT 1".to_owned()
-});
-static HAS_EVENT: Statement = Statement::new(|| {
-    let among = |table: &str| {
-        format!("SELECT 1 FROM {table} WHERE app = ?1 AND CASE WHEN ?2 IS NULL
-            THEN coalesce((SELECT e.payload FROM expunged_payload AS e WHERE e.message = {table}.id), payload) = ?3
-            ELSE event_id = ?2 END")
-    };
-    format!("{} UNION ALL {} LIMIT 1", among("message"), among("removed_message"))
-});
-static NEWER: Statement = Statement::new(|| {
-    "SELECT policy, count(*) FROM endpoint JOIN delivery ON delivery.endpoint = endpoint.id
-     WHERE endpoint.app = ?1 AND state = 1 AND (settled_at > ?2 OR settled_at = ?2 AND seq > ?3) GROUP BY policy"
-        .to_owned()
-});
+statements! {
+    unlisted:
+    APPLICATIONS = "SELECT id FROM application WHERE deleted = 0";
+    AUDIT = format!("SELECT {} FROM audit", audit::COLUMNS);
+    PAYLOADS = "SELECT message, payload FROM expunged_payload";
+    WAITING = format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS);
+    OF_APPLICATION = format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>());
+    NAMED = "SELECT id FROM message WHERE app = ?1 AND event_id = ?2 ORDER BY id LIMIT 1";
+    HAS_EVENT = format!("{} UNION ALL {} LIMIT 1", event_among("message"), event_among("removed_message"));
+    NEWER = "SELECT policy, count(*) FROM endpoint JOIN delivery ON delivery.endpoint = endpoint.id
+        WHERE endpoint.app = ?1 AND state = 1 AND (settled_at > ?2 OR settled_at = ?2 AND seq > ?3)
+        GROUP BY policy";
+}
+
+fn event_among(table: &str) -> String {
+    format!(
+        "SELECT 1 FROM {table} WHERE app = ?1 AND CASE WHEN ?2 IS NULL
+         THEN coalesce((SELECT e.payload FROM expunged_payload AS e WHERE e.message = {table}.id), payload) = ?3
+         ELSE event_id = ?2 END"
+    )
+}
 
 impl Everything {
     pub fn read(reading: &dyn Reading) -> Result<Self> {
@@ -182,18 +181,6 @@ pub fn endpoint(reading: &dyn Reading, id: EndpointId) -> Result<Option<Endpoint
 /// Every endpoint and address of an application, deleted ones too.
 pub fn endpoints_of(reading: &dyn Reading, app: AppId) -> Result<Vec<Endpoint>> {
     reading.all(&OF_APPLICATION, values![app])
-}
-
-pub fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
-    application::version(reading, app)
-}
-
-pub fn delivery(reading: &dyn Reading, seq: Seq) -> Result<Option<DeliveryStatus>> {
-    delivery::one(reading, seq)
-}
-
-pub fn deliveries(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryStatus>> {
-    delivery::of_message(reading, message)
 }
 
 /// All deliveries that wait.

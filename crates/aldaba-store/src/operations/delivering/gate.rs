@@ -9,18 +9,11 @@ use crate::{Changed, GateRecord};
 use aldaba_delivery::{AppId, Gate, GateKey, GateScope, Timestamp};
 use std::borrow::Cow;
 
-stored!(GateKey { org: "org", origin: "origin", scope: "scope" });
+stored! { GateKey { org, origin, scope } }
 
-stored!(Gate {
-    failures: "failures",
-    held_until: "held_until",
-    hold: "hold",
-    failed_at: "failed_at",
-    probing: "probing",
-    since: "since",
-});
+stored! { Gate { failures, held_until, hold, failed_at, probing, since } }
 
-stored!(GateRecord { key: [GateKey], gate: [Gate], why: "why" });
+stored! { GateRecord { key: [GateKey], gate: [Gate], why } }
 
 const KEY: &str = "org = ?1 AND origin = ?2 AND scope = ?3";
 

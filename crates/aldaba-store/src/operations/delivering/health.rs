@@ -11,14 +11,7 @@ use crate::{
 };
 use aldaba_delivery::{AppId, Condition, ConditionCause, EndpointId, Health, Timestamp};
 
-stored!(HealthChange {
-    number: "number",
-    at: "at",
-    was: "was",
-    became: "became",
-    cause: "cause",
-    detail: "detail",
-});
+stored! { HealthChange { number, at, was, became, cause, detail } }
 
 statements! {
     BEFORE = format!("SELECT {}, disabled FROM endpoint WHERE id = ?1", columns::<Health>());

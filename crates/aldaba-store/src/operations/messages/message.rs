@@ -13,28 +13,12 @@ use crate::{
 use aldaba_delivery::filter::FilterSet;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 
-stored!(Content {
-    event_type: "event_type",
-    event_id: "event_id",
-    payload: "payload",
-    version: "version",
-    sealed_headers: "sealed_headers",
-});
+stored! { Content { event_type, event_id, payload, version, sealed_headers } }
 
-stored!(Message {
-    id: "id",
-    app: "app",
-    content: [Content],
-    expunged: "expunged",
-    channels: "channels",
-    tags: "tags",
-    headers: "headers",
-    created_at: "created_at",
-    deliver_at: "deliver_at",
-    payload_until: "payload_until",
-    only_for: "only_for",
-    job: "job",
-});
+stored! { Message {
+    id, app, content: [Content], expunged, channels, tags, headers, created_at, deliver_at, payload_until,
+    only_for, job,
+} }
 
 /// What a list or a replay looks at, without the payload.
 pub(crate) struct Facts {
