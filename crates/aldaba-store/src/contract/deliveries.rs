@@ -133,7 +133,7 @@ contract! {
     pub trait Deliveries {
         writes {
             /// Takes dead deliveries of an application out of the dead letter, and leaves their history to retention
-            /// ([`crate::Cut::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
+            /// ([`crate::operations::Cutoff::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
             /// written with that number, unless there were none.
             discard(app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>) -> usize
                 = Discard(app, deliveries, audit);

@@ -6,7 +6,7 @@
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
 //!
-//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`PendingDelivery::place`]). Their due times
+//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`PendingDelivery::sequence`]). Their due times
 //! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
 
 use super::room::Room;
