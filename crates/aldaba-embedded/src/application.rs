@@ -191,7 +191,7 @@ impl Application {
     }
 
     /// Makes an endpoint active again that its policy has given up, and lets go what is held for it. `false`: there
-    /// was nothing to resume.
+    /// was nothing to resume. Fails for an endpoint that is turned off: turning it on resumes it.
     pub async fn resume_endpoint(&self, key: impl Display) -> Result<bool, Error> {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();

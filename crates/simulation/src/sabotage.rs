@@ -103,6 +103,8 @@ pub enum Sabotage {
     MixNews,
     /// Attempts are not added to the counters of their minute: counters.
     LoseCounts,
+    /// Messages of a later commit are not added to the count of their day: quotas.
+    LoseQuotas,
 }
 
 impl Sabotage {
@@ -165,6 +167,9 @@ impl Sabotage {
                 "attempts = endpoint_minute.attempts + excluded.attempts",
                 "attempts = endpoint_minute.attempts",
             )],
+            Self::LoseQuotas => {
+                &[(ANY, "count = message_count.count + excluded.count", "count = message_count.count")]
+            }
             // Beyond a cursor only, or a lane would read the same rows again and again.
             Self::RaiseTheDead => &[(DUE, "state = 0", "(state = 0 OR state = 1 AND ?2 > 0)")],
             Self::HideRow => &[(DUE, "state = 0", "state = 0 AND seq % 5 <> 0")],

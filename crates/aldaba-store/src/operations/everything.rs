@@ -33,6 +33,8 @@ pub struct Everything {
     pub audit: Vec<AuditEntry>,
     pub minutes: Vec<Counted>,
     pub hours: Vec<Counted>,
+    /// Messages of a day, by whose quota they count for.
+    pub messages_of_day: BTreeMap<(i64, [u8; 20]), i64>,
     /// Up to here minutes are summed up as hours.
     pub hours_summed: Hour,
     /// How many deliveries wait, as it is counted.
@@ -90,6 +92,7 @@ statements! {
     unlisted:
     APPLICATIONS = "SELECT id FROM application WHERE deleted = 0";
     AUDIT = format!("SELECT {} FROM audit", audit::COLUMNS);
+    MESSAGE_COUNTS = "SELECT day, owner, count FROM message_count";
     PAYLOADS = "SELECT message, payload FROM expunged_payload";
     WAITING = format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS);
     OF_APPLICATION = format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>());
@@ -121,6 +124,8 @@ impl Everything {
         let (deliveries, removed) = DELIVERIES.read::<DeliveryStatus>(reading)?;
         let kept_deliveries = deliveries.iter().map(|delivery| delivery.seq).collect();
         let (there, removed_endpoints) = ENDPOINTS.read::<Endpoint>(reading)?;
+        let counts: Vec<(i64, [u8; 20], i64)> = reading.all(&MESSAGE_COUNTS, values![])?;
+        let messages_of_day = counts.into_iter().map(|(day, owner, count)| ((day, owner), count)).collect();
         Ok(Self {
             removed_endpoints: removed_endpoints.iter().map(|endpoint| endpoint.id).collect(),
             endpoints: by_id(there, removed_endpoints),
@@ -130,6 +135,7 @@ impl Everything {
             audit: reading.all(&AUDIT, values![])?,
             minutes: all(MINUTES.read(reading)?),
             hours: all(HOURS.read(reading)?),
+            messages_of_day,
             hours_summed: statistics::hours_summed(reading)?,
             waiting: delivery::total_waiting(reading)?,
             applications: reading.all(&APPLICATIONS, values![])?.into_iter().collect(),

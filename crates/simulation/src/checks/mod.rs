@@ -52,6 +52,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
     counters::hours_are_their_minutes(&disk, &mut found);
     counters::what_waits_is_counted(&disk, &mut found);
+    counters::quotas_have_what_was_accepted(&disk, &whole, &mut found);
     let manual = manual::requests(&disk, &whole);
     manual::attempts_are_on_disk(&disk, &whole, &mut found);
     manual::nothing_goes_out_beside_them(&whole, &manual, &mut found);

@@ -13,7 +13,7 @@ use aldaba_store::operations::{
 use aldaba_store::sqlite::{Observer, without_bugs};
 use aldaba_store::{
     Accept, Accepted, BackendReads, Change, Changed, DeliveryStatus, Endpoint, GateRecord, PendingDelivery,
-    Record, Recorded, RemovedCounts, Seq, Sequenced,
+    Quota, Record, Recorded, RemovedCounts, Seq, Sequenced,
 };
 use std::collections::BTreeMap;
 
@@ -201,7 +201,13 @@ impl<'a> LogObserver<'a> {
         if let Accepted::New { first } = accepted {
             self.log.last_seq = self.log.last_seq.max(first.0 + accept.deliveries.len() as i64 - 1);
             let (step, at, app, message) = (self.log.step(), self.at, accept.app, accept.message.id);
-            self.log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped });
+            let counted = accept.quota.map_or_else(Vec::new, |quota| {
+                let day = Quota::day_of(accept.message.created_at);
+                let owners =
+                    [(quota.organization, *quota.org.as_bytes()), (quota.application, *app.as_bytes())];
+                owners.into_iter().filter(|(most, _)| most.is_some()).map(|(_, owner)| (day, owner)).collect()
+            });
+            self.log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped, counted });
         }
     }
 

@@ -179,7 +179,7 @@ pub(crate) fn update(
     parameters.extend([endpoint.sealed.value(), endpoint.updated_at.value(), endpoint.id.value()]);
     tx.execute(&UPDATE, &parameters)?;
     if let Some((health, cause)) = endpoint.after_controls_change(&before, resume) {
-        health::by_hand(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
+        health::by_operator(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
     }
     application::raise_version(tx, endpoint.app)?;
     Ok(Changed::done())

@@ -272,6 +272,8 @@ async fn what_waits_when_an_endpoint_is_turned_off_stays_until_it_is_turned_on()
     patient.patch(json!({"disabled": true})).await;
     patient.receiver.stays_quiet(Duration::from_millis(1500)).await;
     assert_eq!(patient.destination(&waits).await["nextAttempt"], Value::Null);
+    let listed = patient.server.client.get(&format!("{}/msg", patient.path)).await.expect(200);
+    assert_eq!((&listed["data"][0]["id"], listed["data"][0].get("nextAttempt")), (&json!(waits), None));
     patient.receiver.answer(200);
     patient.patch(json!({"disabled": false})).await;
     assert_eq!(patient.receiver.next().await.headers["webhook-id"], waits.as_str());
