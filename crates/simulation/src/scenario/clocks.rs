@@ -80,7 +80,7 @@ fn tidy(scenario: &mut Scenario) {
 }
 
 /// Some endpoints fail all the time, so that retries wait on every clock, and take long to do so when the clock is set. Just
-/// before, what waits for them is attempted by hand.
+/// before, what waits for them is attempted manually.
 fn failing(scenario: &mut Scenario) {
     const MARGIN: Duration = Duration::from_secs(60);
     let near_steps: Vec<Spell> = scenario
