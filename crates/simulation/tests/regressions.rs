@@ -17,7 +17,7 @@ fn quiet() -> Scenario {
     scenario.sources.clear();
     scenario.hosts.iter_mut().for_each(Vec::clear);
     scenario.faults = Faults::none();
-    scenario.options = Options { longest_nap: scenario.options.longest_nap, ..Options::default() };
+    scenario.options = Options { max_sleep: scenario.options.max_sleep, ..Options::default() };
     scenario.tenants = 1;
     scenario.doors.truncate(1);
     let door = &mut scenario.doors[0];

@@ -25,7 +25,7 @@ fn day(hours: u32) -> Arc<World> {
     scenario.faults_end = scenario.start + MINUTE * 60 * hours;
     scenario.limit = scenario.faults_end + MINUTE * 600;
     let retention = RetentionOptions { interval: MINUTE * 10, ..RetentionOptions::default() };
-    scenario.options = Options { longest_nap: scenario.options.longest_nap, retention, ..Options::default() };
+    scenario.options = Options { max_sleep: scenario.options.max_sleep, retention, ..Options::default() };
     let pattern = scenario.doors[0].clone();
     scenario.doors = vec![pattern; 3];
     for door in &mut scenario.doors {

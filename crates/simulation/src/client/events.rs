@@ -2,7 +2,7 @@
 
 use super::{Client, OrderOutcome, once};
 use crate::scenario::{EventPlan, url};
-use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
 use aldaba_store::Error;
 
 impl Client {
@@ -47,7 +47,7 @@ impl Client {
         self.world.log.lock().note(now, || format!("event {name}: {sent:?}"));
         let mut notes = self.world.notes.lock();
         match sent {
-            Ok(Sent::New { message, .. } | Sent::Before { message }) => {
+            Ok(SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) => {
                 notes.accepted.entry(name).or_default().push(message);
                 OrderOutcome::Done
             }

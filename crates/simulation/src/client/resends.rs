@@ -4,7 +4,7 @@ use super::operators::pending;
 use super::{Client, OrderOutcome, once};
 use crate::log::Resend;
 use aldaba_delivery::{EndpointId, MessageId};
-use aldaba_engine::{ByHand, NewResend, ResendError};
+use aldaba_engine::{ManualAttempt, NewResend, ResendError};
 use aldaba_store::{DeliveriesQuery, DeliveryFilter, Error};
 
 impl Client {
@@ -56,7 +56,9 @@ impl Client {
     /// What was answered is on disk with its key: nothing is sent for the same key again.
     async fn resend_again(&self, asked: NewResend) {
         let again = self.engine.resend(asked).await;
-        if !self.process.is_dead() && !matches!(again, Ok(ByHand::Before(_)) | Err(ResendError::Store(_))) {
+        if !self.process.is_dead()
+            && !matches!(again, Ok(ManualAttempt::Repeated(_)) | Err(ResendError::Store(_)))
+        {
             let surprise = format!("a resend that was made before was answered with {again:?}");
             self.world.notes.lock().surprises.push(surprise);
         }

@@ -39,8 +39,8 @@ pub(super) fn set(scenario: &mut Scenario) {
         ..RetentionOptions::default()
     };
     scenario.options.held = HOUR * 24 * 30;
-    scenario.options.longest_nap = Duration::from_secs(10);
-    scenario.options.clock_noted_every = MINUTE;
+    scenario.options.max_sleep = Duration::from_secs(10);
+    scenario.options.clock_record_interval = MINUTE;
     scenario.overrides.stop_after = HOUR * 168;
     tidy(scenario);
     steps(scenario, &mut dice);

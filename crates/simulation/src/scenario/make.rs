@@ -238,11 +238,11 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         sweep_interval: dice.pick(&[(length / 500).max(Duration::from_secs(30)), hours(1000)]),
         lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         // Nobody sets the clock here, and idle time must cost nothing.
-        longest_nap: hours(24 * 365),
+        max_sleep: hours(24 * 365),
         // A life that is killed forgets so much of the time that it has run.
-        clock_noted_every: hours(1),
+        clock_record_interval: hours(1),
         tenants: dice.pick(&[1, 10_000]),
-        patience: Some(COMMIT_TIMEOUT),
+        commit_timeout: Some(COMMIT_TIMEOUT),
         ..Options::default()
     }
 }

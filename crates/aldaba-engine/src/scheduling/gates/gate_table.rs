@@ -1,6 +1,6 @@
 //! All gates in memory, within bounds: so many for an organization, so many in all.
 
-use super::post::Post;
+use super::tracked_gate::TrackedGate;
 use crate::scheduling::lane::FixedMap;
 use aldaba_delivery::{GateKey, OrgId, Timestamp};
 use std::collections::BTreeSet;
@@ -13,17 +13,17 @@ pub(crate) struct GateLimits {
     pub(crate) overall: usize,
 }
 
-pub(super) struct Table {
+pub(super) struct GateTable {
     limits: GateLimits,
     /// Each with the moment until which it matters.
-    posts: FixedMap<Arc<GateKey>, (Timestamp, Post)>,
+    posts: FixedMap<Arc<GateKey>, (Timestamp, TrackedGate)>,
     /// The gates of each organization, the one that matters least first.
     ranked: FixedMap<OrgId, BTreeSet<(Timestamp, Arc<GateKey>)>>,
     /// How many gates each organization has, the fewest first.
     sizes: BTreeSet<(usize, OrgId)>,
 }
 
-impl Table {
+impl GateTable {
     pub(super) fn new(limits: GateLimits) -> Self {
         Self { limits, posts: FixedMap::default(), ranked: FixedMap::default(), sizes: BTreeSet::new() }
     }
@@ -37,11 +37,11 @@ impl Table {
         self.posts.len()
     }
 
-    pub(super) fn get(&self, key: &GateKey) -> Option<&Post> {
+    pub(super) fn get(&self, key: &GateKey) -> Option<&TrackedGate> {
         self.posts.get(key).map(|(_, post)| post)
     }
 
-    pub(super) fn get_mut(&mut self, key: &GateKey) -> Option<&mut Post> {
+    pub(super) fn get_mut(&mut self, key: &GateKey) -> Option<&mut TrackedGate> {
         self.posts.get_mut(key).map(|(_, post)| post)
     }
 
@@ -51,18 +51,18 @@ impl Table {
     }
 
     /// The gates of an organization, in no order that means anything.
-    pub(super) fn of(&self, org: OrgId) -> impl Iterator<Item = (&GateKey, &Post)> {
+    pub(super) fn of(&self, org: OrgId) -> impl Iterator<Item = (&GateKey, &TrackedGate)> {
         let ranked = self.ranked.get(&org).into_iter().flatten();
         ranked.filter_map(|(_, key)| Some((&**key, self.get(key)?)))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<GateKey>, &mut Post)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<GateKey>, &mut TrackedGate)> {
         self.posts.iter_mut().map(|(key, (_, post))| (key, post))
     }
 
     /// A gate, made where there is none. It matters until this moment: the end of its hold, or the last that was
     /// heard of it. Of two gates the one with the earlier moment is forgotten first.
-    pub(super) fn put(&mut self, key: &GateKey, until: Timestamp) -> &mut Post {
+    pub(super) fn put(&mut self, key: &GateKey, until: Timestamp) -> &mut TrackedGate {
         let shared = self.shared_key(key).unwrap_or_else(|| Arc::new(key.clone()));
         let before = self.posts.get(key).map(|(until, _)| *until);
         if before != Some(until) {
@@ -75,12 +75,13 @@ impl Table {
             let grown = ranked.len();
             self.resize(key.org, size, grown);
         }
-        let (matters_until, post) = self.posts.entry(shared).or_insert_with(|| (until, Post::default()));
+        let (matters_until, post) =
+            self.posts.entry(shared).or_insert_with(|| (until, TrackedGate::default()));
         *matters_until = until;
         post
     }
 
-    pub(super) fn remove(&mut self, key: &GateKey) -> Option<Post> {
+    pub(super) fn remove(&mut self, key: &GateKey) -> Option<TrackedGate> {
         let (shared, (until, post)) = self.posts.remove_entry(key)?;
         if let Some(ranked) = self.ranked.get_mut(&key.org) {
             let size = ranked.len();

@@ -1,24 +1,24 @@
-//! Where lanes wait for a place that their application or organization may have. Organizations take turns, so do the
+//! Where lanes wait for a place that their application or organization may have. Organizations take scheduler, so do the
 //! applications of each, and in an application the one that has waited longest is the first.
 
-use super::shares::{Counts, Leave, Owner};
-use crate::scheduling::lane::{FixedMap, Standing};
+use super::shares::{CapacityCheck, InFlightCounts, LaneOwner};
+use crate::scheduling::lane::{FixedMap, LaneClass};
 use aldaba_delivery::{AppId, EndpointId, OrgId};
 use std::collections::VecDeque;
 
 /// At how many organizations and applications is looked for one that may have a place that has come free.
-const LOOKS: usize = 64;
+const MAX_VISITS: usize = 64;
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Line {
+pub(super) enum FairScope {
     All,
     Organization(OrgId),
     Application(AppId),
 }
 
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct FairQueue {
     of_app: FixedMap<AppId, Parked>,
     /// Their applications that have parked lanes, or had.
     of_org: FixedMap<OrgId, VecDeque<AppId>>,
@@ -33,8 +33,8 @@ pub(super) struct Lines {
 struct Parked {
     /// As long as it is not known the application is in no line.
     org: Option<OrgId>,
-    /// By standing, because not all of them may have what others may. Each has the ticket of when it came.
-    lanes: [VecDeque<(u64, EndpointId)>; Standing::ALL.len()],
+    /// By lane_class, because not all of them may have what others may. Each has the ticket of when it came.
+    lanes: [VecDeque<(u64, EndpointId)>; LaneClass::ALL.len()],
     /// It is in its organization's line.
     lined_up: bool,
 }
@@ -44,18 +44,18 @@ impl Parked {
         self.lanes.iter().all(VecDeque::is_empty)
     }
 
-    fn next(&mut self, app: AppId, counts: &Counts) -> Option<EndpointId> {
-        let owner = Owner { app, org: self.org };
-        let heads = self.lanes.iter().zip(Standing::ALL).filter_map(|(lanes, standing)| {
+    fn next(&mut self, app: AppId, counts: &InFlightCounts) -> Option<EndpointId> {
+        let owner = LaneOwner { app, org: self.org };
+        let heads = self.lanes.iter().zip(LaneClass::ALL).filter_map(|(lanes, lane_class)| {
             let (ticket, _) = lanes.front()?;
-            (counts.leave(owner, standing) == Leave::Yes).then_some((*ticket, standing))
+            (counts.leave(owner, lane_class) == CapacityCheck::Available).then_some((*ticket, lane_class))
         });
-        let (_, standing) = heads.min_by_key(|(ticket, _)| *ticket)?;
-        self.lanes[standing as usize].pop_front().map(|(_, endpoint)| endpoint)
+        let (_, lane_class) = heads.min_by_key(|(ticket, _)| *ticket)?;
+        self.lanes[lane_class as usize].pop_front().map(|(_, endpoint)| endpoint)
     }
 }
 
-impl Lines {
+impl FairQueue {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.of_app.is_empty() && self.of_org.is_empty() && self.all.is_empty()
@@ -71,16 +71,16 @@ impl Lines {
         self.of_app.get(&app)?.org
     }
 
-    pub(super) fn park(&mut self, owner: Owner, standing: Standing, endpoint: EndpointId) {
+    pub(super) fn park(&mut self, owner: LaneOwner, lane_class: LaneClass, endpoint: EndpointId) {
         let parked = self.of_app.entry(owner.app).or_default();
-        parked.lanes[standing as usize].push_back((self.next_ticket, endpoint));
+        parked.lanes[lane_class as usize].push_back((self.next_ticket, endpoint));
         self.next_ticket += 1;
         self.waiting += 1;
         self.learn(owner);
     }
 
     /// Puts an application into its organization's line, if that is known, and that into the line of all.
-    pub(super) fn learn(&mut self, owner: Owner) {
+    pub(super) fn learn(&mut self, owner: LaneOwner) {
         let Some(parked) = self.of_app.get_mut(&owner.app) else { return };
         parked.org = parked.org.or(owner.org);
         let Some(org) = parked.org else { return };
@@ -100,7 +100,7 @@ impl Lines {
     }
 
     /// The next lane that may have a place now. It leaves its line.
-    pub(super) fn next(&mut self, line: Line, counts: &Counts) -> Option<EndpointId> {
+    pub(super) fn next(&mut self, line: FairScope, counts: &InFlightCounts) -> Option<EndpointId> {
         if self.waiting == 0 {
             self.of_app.clear();
             self.of_org.clear();
@@ -112,10 +112,10 @@ impl Lines {
         found
     }
 
-    fn find(&mut self, line: Line, counts: &Counts) -> Option<EndpointId> {
-        let mut looks = LOOKS;
+    fn find(&mut self, line: FairScope, counts: &InFlightCounts) -> Option<EndpointId> {
+        let mut looks = MAX_VISITS;
         match line {
-            Line::All => {
+            FairScope::All => {
                 let mut all = std::mem::take(&mut self.all);
                 let found = first(&mut all, &mut looks, |org, looks| {
                     let (found, stays) = self.next_of_organization(org, looks, counts);
@@ -127,8 +127,8 @@ impl Lines {
                 self.all = all;
                 found
             }
-            Line::Organization(org) => self.next_of_organization(org, &mut looks, counts).0,
-            Line::Application(app) => {
+            FairScope::Organization(org) => self.next_of_organization(org, &mut looks, counts).0,
+            FairScope::Application(app) => {
                 let parked = self.of_app.get_mut(&app)?;
                 let found = parked.next(app, counts);
                 if parked.is_empty() && !parked.lined_up {
@@ -144,7 +144,7 @@ impl Lines {
         &mut self,
         org: OrgId,
         looks: &mut usize,
-        counts: &Counts,
+        counts: &InFlightCounts,
     ) -> (Option<EndpointId>, bool) {
         let Some(line) = self.of_org.get_mut(&org) else { return (None, false) };
         if counts.has_share(org) {

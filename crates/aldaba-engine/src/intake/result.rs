@@ -6,7 +6,7 @@ use aldaba_store::{Error, NewMessage, QuotaOf};
 
 /// An event that is safe on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendReceipt {
     New {
         message: MessageId,
         at: Timestamp,
@@ -14,10 +14,10 @@ pub enum Sent {
         deliver_at: Option<Timestamp>,
     },
     /// A former request with the same idempotency key had sent this one.
-    Before { message: MessageId },
+    Repeated { message: MessageId },
 }
 
-impl Sent {
+impl SendReceipt {
     /// It is on disk now.
     pub(super) fn new(message: &NewMessage) -> Self {
         Self::New { message: message.id, at: message.created_at, deliver_at: message.deliver_at }

@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What the buffers of all lanes may hold together, in deliveries. Every buffer counts what it holds;
 /// past the limit none grows beyond a few.
 #[derive(Clone, Debug)]
-pub(crate) struct Room(Arc<Shared>);
+pub(crate) struct BufferBudget(Arc<BufferCounter>);
 
 #[derive(Debug)]
-struct Shared {
+struct BufferCounter {
     held: AtomicUsize,
     most: usize,
 }
 
-impl Room {
+impl BufferBudget {
     /// What one waiting delivery in a buffer costs, in bytes.
     pub(crate) const ENTRY: usize = 64;
 
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Shared { held: AtomicUsize::new(0), most: bytes / Self::ENTRY }))
+        Self(Arc::new(BufferCounter { held: AtomicUsize::new(0), most: bytes / Self::ENTRY }))
     }
 
     pub(super) fn is_short(&self) -> bool {

@@ -3,7 +3,8 @@
 use super::Event;
 use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
 use crate::{
-    Engine, NewApplication, NewEvent, Options, Parts, Policies, Sent, SystemClock, SystemEntropy, Vault,
+    Engine, NewApplication, NewEvent, Options, Parts, Policies, SendReceipt, SystemClock, SystemEntropy,
+    Vault,
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const ORG: OrgId = OrgId::from_bytes([1; 20]);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Takes everything, or never answers.
 struct Receiver {
@@ -72,7 +73,7 @@ async fn delivered(engine: &Engine, message: MessageId) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
+    tokio::time::timeout(TEST_TIMEOUT, delivered).await.expect("it is delivered");
 }
 
 #[tokio::test]
@@ -81,7 +82,7 @@ async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_e
     let engine = start(folder.path(), false).await;
     let which = with_endpoint(&engine).await;
     let send = async || match engine.send(&which, NewEvent::new("a", Bytes::from_static(b"{}"))).await {
-        Ok(Sent::New { message, .. }) => message,
+        Ok(SendReceipt::New { message, .. }) => message,
         other => panic!("not accepted: {other:?}"),
     };
     let in_flight = send().await;
@@ -90,7 +91,7 @@ async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_e
     }
     let failed = engine.failed();
     engine.inbox().send(Event::Panic);
-    tokio::time::timeout(PATIENCE, failed).await.expect("whoever runs the engine hears of it");
+    tokio::time::timeout(TEST_TIMEOUT, failed).await.expect("whoever runs the engine hears of it");
     // What is accepted between the panic and the end of the process is on disk as well.
     let after = send().await;
     engine.close().await;

@@ -3,17 +3,17 @@
 
 use crate::delivering::BudgetedContent;
 use crate::delivering::Target;
-use crate::delivering::{End, Ended, Sender, Start};
+use crate::delivering::{AttemptEnd, AttemptRequest, AttemptResult, Sender};
 use crate::housekeeping::background::{self, Background};
-use crate::recording::recorder::{self, Recorder, Written};
-use crate::replaying::Claim;
+use crate::recording::recorder::{self, RecordResult, Recorder};
+use crate::replaying::Reservation;
 use crate::scheduling::cancel::{Cancel, Cancelled};
 use crate::scheduling::expiry::{Expired, Expirer};
 use crate::scheduling::held_hosts::HeldHost;
-use crate::scheduling::lane::{Entry, Searched};
-use crate::scheduling::scheduler::{Action, MayStart, Turns};
+use crate::scheduling::lane::{BufferedDelivery, SearchResult};
+use crate::scheduling::scheduler::{Action, MayStart, Scheduler};
 use crate::scheduling::sweep::Sweep;
-use crate::scheduling::wait_reasons::{Outlook, Question};
+use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AppId, EndpointId, GateKey, OrgId, Reason, Timestamp};
 use aldaba_store::{
@@ -27,16 +27,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How long until something that the store could not do is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How many endpoints one read asks for.
-const ENDPOINTS: usize = 100;
+const MAX_ENDPOINTS_PER_READ: usize = 100;
 
 /// How much news is taken in before turns are given.
-const NEWS: usize = 512;
+const MAX_INPUTS_PER_PASS: usize = 512;
 
 /// A new delivery, on disk.
-pub(crate) struct Offer {
+pub(crate) struct QueuedDelivery {
     pub(crate) endpoint: EndpointId,
     pub(crate) waiting: PendingDelivery,
     pub(crate) content: Option<Arc<BudgetedContent>>,
@@ -44,38 +44,38 @@ pub(crate) struct Offer {
 
 /// News for the lanes.
 pub(crate) enum Event {
-    Accepted(AppId, Vec<Offer>),
+    Accepted(AppId, Vec<QueuedDelivery>),
     /// Deliveries of ordered endpoints are on disk that take their places later.
-    ForLater,
+    SequencingNeeded,
     /// They have taken their places.
     Sequenced(Vec<Sequenced>),
     /// Endpoints of lanes have been read: those asked for, and those there are.
-    Opened(Vec<EndpointId>, Vec<LaneTarget>),
-    Refilled(DueQuery, Vec<PendingDelivery>),
-    Ended(Box<Ended>),
+    EndpointsRead(Vec<EndpointId>, Vec<LaneTarget>),
+    LaneRefilled(DueQuery, Vec<PendingDelivery>),
+    AttemptEnded(Box<AttemptResult>),
     /// An attempt that had to wait for its payload asks whether it may still start.
-    MayStart(Box<Start>, oneshot::Sender<MayStart>),
-    Recorded(Box<Written>),
+    MayStart(Box<AttemptRequest>, oneshot::Sender<MayStart>),
+    Recorded(Box<RecordResult>),
     /// A delivery is to be attempted by hand; with how it waits, if it does.
-    Claim(EndpointId, AppId, Option<PendingDelivery>, oneshot::Sender<Claim>),
+    Reserve(EndpointId, AppId, Option<PendingDelivery>, oneshot::Sender<Reservation>),
     /// What was claimed waits again, as it did.
-    PutBack(EndpointId, PendingDelivery),
+    ReservationReturned(EndpointId, PendingDelivery),
     /// Endpoints of an application were deleted.
-    Removed(AppId, Vec<EndpointId>),
+    EndpointsDeleted(AppId, Vec<EndpointId>),
     /// An application was deleted, with all its endpoints.
-    ApplicationRemoved(AppId),
+    ApplicationDeleted(AppId),
     /// An endpoint was changed: its lane must read it again before it sends.
-    Altered(EndpointId),
+    EndpointChanged(EndpointId),
     /// An endpoint was resumed: its lane must read it again, and send what was held.
-    Resumed(AppId, EndpointId),
+    EndpointResumed(AppId, EndpointId),
     /// Gates were opened by a hand.
-    Released(Vec<GateKey>),
+    GatesOpened(Vec<GateKey>),
     /// Which gates of an organization hold something back, and how much of it, or of one application.
-    Held(OrgId, Option<AppId>, oneshot::Sender<Vec<HeldHost>>),
+    HeldHosts(OrgId, Option<AppId>, oneshot::Sender<Vec<HeldHost>>),
     /// Due times of lanes were corrected in the store.
     Rescheduled(Vec<(EndpointId, AppId)>),
     /// Answered when everything before it has been heard.
-    Heard(oneshot::Sender<()>),
+    Barrier(oneshot::Sender<()>),
     /// A policy of an organization was changed.
     PolicyChanged(OrgId, String),
     /// A wire profile of an organization was changed.
@@ -83,31 +83,31 @@ pub(crate) enum Event {
     /// An application was changed.
     ApplicationChanged(AppId),
     /// Since when an endpoint's deliveries wait for its rate.
-    Throttled(EndpointId, oneshot::Sender<Option<Timestamp>>),
+    ThrottledSince(EndpointId, oneshot::Sender<Option<Timestamp>>),
     /// A sweep has found lanes with work.
-    Found(Vec<FoundLane>),
+    LanesFound(Vec<FoundLane>),
     /// A sweep is over; `false`: it could not be finished.
-    Swept(bool),
+    SweepEnded(bool),
     /// Hand in again what the store had no room for.
-    WriteAgain,
-    /// Start nothing more.
+    RetryRecords,
+    /// AttemptRequest nothing more.
     Halt,
     /// The same; say so when nothing is in flight any longer.
     Stop(oneshot::Sender<()>),
-    /// End deliveries that wait, for this reason, and say what became of each.
+    /// AttemptEnd deliveries that wait, for this reason, and say what became of each.
     Cancel(Option<Arc<AuditEntry>>, Vec<Cancel>, Reason, oneshot::Sender<Result<Vec<Cancelled>, Error>>),
     /// What was to be ended is on disk as ended, or is not.
-    Withdrawn(Vec<(EndpointId, Seq, bool)>),
-    /// End deliveries that are past their stop date, and say how many have ended.
-    Expired(Box<Expired>, oneshot::Sender<Result<usize, Error>>),
+    ReservationsEnded(Vec<(EndpointId, Seq, bool)>),
+    /// AttemptEnd deliveries that are past their stop date, and say how many have ended.
+    EndExpired(Box<Expired>, oneshot::Sender<Result<usize, Error>>),
     /// A search for such deliveries of an endpoint is over; `None`: it could not be finished.
-    Searched(EndpointId, Option<Searched>),
+    SearchEnded(EndpointId, Option<SearchResult>),
     /// The walk over all endpoints has searched one of them.
-    Walked(EndpointId, Searched),
+    WalkSearched(EndpointId, SearchResult),
     /// What deliveries wait for.
-    Ask(Vec<Question>, oneshot::Sender<Vec<Outlook>>),
+    WaitReasons(Vec<WaitQuestion>, oneshot::Sender<Vec<WaitReasons>>),
     /// How many deliveries are in flight.
-    Count(oneshot::Sender<usize>),
+    InFlight(oneshot::Sender<usize>),
     /// Panics, as a bug would.
     #[cfg(test)]
     Panic,
@@ -147,7 +147,7 @@ impl fmt::Debug for Inbox {
 }
 
 pub(crate) struct Dispatcher {
-    pub(crate) turns: Turns,
+    pub(crate) scheduler: Scheduler,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) vault: Vault,
@@ -166,7 +166,7 @@ pub(crate) struct Dispatcher {
     pub(crate) halting: bool,
     pub(crate) stopping: Option<oneshot::Sender<()>>,
     /// The longest sleep, so that a clock that was set is noticed.
-    pub(crate) longest_nap: Duration,
+    pub(crate) max_sleep: Duration,
     /// What the clock showed last.
     pub(crate) last_now: Timestamp,
     /// Told when due times may be too far ahead.
@@ -180,19 +180,19 @@ impl Dispatcher {
         loop {
             let now = self.clock.now();
             if now < std::mem::replace(&mut self.last_now, now) {
-                self.turns.clock_went_back(now);
+                self.scheduler.clock_went_back(now);
                 self.sweep.start_over(now);
                 self.clock_went_back.notify_one();
             }
             let next = self.run_once(now);
-            if self.stopping.is_some() && self.turns.in_flight() == 0 {
+            if self.stopping.is_some() && self.scheduler.in_flight() == 0 {
                 if let Some(stopped) = self.stopping.take() {
                     let _ = stopped.send(());
                 }
                 return;
             }
-            let nap = next.map_or(self.longest_nap, |at| at.since(now).min(self.longest_nap));
-            let event = if nap.is_zero() {
+            let sleep = next.map_or(self.max_sleep, |at| at.since(now).min(self.max_sleep));
+            let event = if sleep.is_zero() {
                 // Let attempts and reads that were just started have their turn.
                 tokio::task::yield_now().await;
                 self.news.try_recv().ok()
@@ -200,18 +200,18 @@ impl Dispatcher {
                 tokio::select! {
                     biased;
                     event = self.news.recv() => event,
-                    () = tokio::time::sleep(nap) => None,
+                    () = tokio::time::sleep(sleep) => None,
                 }
             };
             let now = self.clock.now();
             let mut event = event;
-            for _ in 0..NEWS {
+            for _ in 0..MAX_INPUTS_PER_PASS {
                 let Some(news) = event else { break };
-                self.hear(news, now);
+                self.handle(news, now);
                 event = self.news.try_recv().ok();
             }
             if let Some(news) = event {
-                self.hear(news, now);
+                self.handle(news, now);
             }
         }
     }
@@ -220,10 +220,10 @@ impl Dispatcher {
     fn run_once(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.sweep.due(now) {
             let horizon = self.sweep.start(&self.store, &self.inbox, &self.background, now);
-            self.turns.forget_idle(now, horizon);
+            self.scheduler.forget_idle(now, horizon);
         }
         let mut unread = Vec::new();
-        for action in self.turns.run_once(now) {
+        for action in self.scheduler.run_once(now) {
             match action {
                 Action::Read(endpoint) => unread.push(endpoint),
                 Action::Refill(query) => self.refill(query),
@@ -233,71 +233,73 @@ impl Dispatcher {
             }
         }
         self.read_endpoints(&unread);
-        if self.turns.has_ready() {
+        if self.scheduler.has_ready() {
             return Some(now);
         }
-        self.turns.next_alarm(now).into_iter().chain(self.sweep.next()).min()
+        self.scheduler.next_alarm(now).into_iter().chain(self.sweep.next()).min()
     }
 
-    fn hear(&mut self, event: Event, now: Timestamp) {
+    fn handle(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Accepted(app, offers) => {
-                for Offer { endpoint, waiting, content } in offers {
-                    self.turns.offer(endpoint, app, Entry { waiting, content }, now);
+                for QueuedDelivery { endpoint, waiting, content } in offers {
+                    self.scheduler.offer(endpoint, app, BufferedDelivery { waiting, content }, now);
                 }
             }
-            Event::ForLater => self.for_later.notify_one(),
+            Event::SequencingNeeded => self.for_later.notify_one(),
             Event::Sequenced(placed) => {
                 for Sequenced { endpoint, app, waiting } in placed {
-                    self.turns.offer(endpoint, app, Entry { waiting, content: None }, now);
+                    self.scheduler.offer(endpoint, app, BufferedDelivery { waiting, content: None }, now);
                 }
             }
-            Event::Opened(asked, endpoints) => self.opened(&asked, &endpoints, now),
-            Event::Refilled(query, rows) => self.turns.refilled(query.endpoint, &rows, query.limit),
-            Event::MayStart(start, answer) => drop(answer.send(self.turns.may_start(&start, now))),
-            Event::Ended(ended) => self.ended(*ended, now),
+            Event::EndpointsRead(asked, endpoints) => self.opened(&asked, &endpoints, now),
+            Event::LaneRefilled(query, rows) => self.scheduler.refilled(query.endpoint, &rows, query.limit),
+            Event::MayStart(start, answer) => drop(answer.send(self.scheduler.may_start(&start, now))),
+            Event::AttemptEnded(ended) => self.ended(*ended, now),
             Event::Recorded(written) => self.recorded(*written, now),
-            Event::Claim(endpoint, app, read, answer) => {
-                drop(answer.send(self.claim(endpoint, app, read, now)));
+            Event::Reserve(endpoint, app, read, answer) => {
+                drop(answer.send(self.reserve(endpoint, app, read, now)));
             }
-            Event::PutBack(endpoint, waiting) => self.turns.landed(endpoint, waiting.seq, Some(waiting), now),
-            Event::Removed(app, endpoints) => {
+            Event::ReservationReturned(endpoint, waiting) => {
+                self.scheduler.recorded(endpoint, waiting.seq, Some(waiting), now)
+            }
+            Event::EndpointsDeleted(app, endpoints) => {
                 for endpoint in endpoints {
-                    self.turns.removed(endpoint, app, now);
+                    self.scheduler.removed(endpoint, app, now);
                 }
             }
-            Event::ApplicationRemoved(app) => self.turns.application_removed(app),
-            Event::Altered(endpoint) => {
+            Event::ApplicationDeleted(app) => self.scheduler.application_removed(app),
+            Event::EndpointChanged(endpoint) => {
                 // It may have become an ordered one, for which messages for later wait.
                 self.for_later.notify_one();
-                self.turns.altered(endpoint);
+                self.scheduler.altered(endpoint);
             }
-            Event::Resumed(app, endpoint) => self.turns.resumed(endpoint, app, now),
-            Event::Released(gates) => self.turns.released(&gates, now),
-            Event::Held(org, app, answer) => drop(answer.send(self.turns.gates.held(org, app))),
+            Event::EndpointResumed(app, endpoint) => self.scheduler.resumed(endpoint, app, now),
+            Event::GatesOpened(gates) => self.scheduler.released(&gates, now),
+            Event::HeldHosts(org, app, answer) => drop(answer.send(self.scheduler.gates.held(org, app))),
             Event::Rescheduled(lanes) => {
                 self.for_later.notify_one();
                 for (endpoint, app) in lanes {
-                    self.turns.rescheduled(endpoint, app, now);
+                    self.scheduler.rescheduled(endpoint, app, now);
                 }
             }
-            Event::Heard(answer) => drop(answer.send(())),
+            Event::Barrier(answer) => drop(answer.send(())),
             Event::PolicyChanged(org, name) => {
-                self.turns.policy_changed(org, &name);
+                self.scheduler.policy_changed(org, &name);
                 self.expirer.changed.notify_one();
             }
-            Event::ProfileChanged(org, name) => self.turns.profile_changed(org, &name),
-            Event::ApplicationChanged(app) => self.turns.application_changed(app),
-            Event::Throttled(endpoint, answer) => {
-                let _ = answer.send(self.turns.throttled_since(endpoint, now));
+            Event::ProfileChanged(org, name) => self.scheduler.profile_changed(org, &name),
+            Event::ApplicationChanged(app) => self.scheduler.application_changed(app),
+            Event::ThrottledSince(endpoint, answer) => {
+                let _ = answer.send(self.scheduler.throttled_since(endpoint, now));
             }
-            Event::Found(lanes) => {
+            Event::LanesFound(lanes) => {
                 for FoundLane { endpoint, app, .. } in lanes {
-                    self.turns.open(endpoint, app, now);
+                    self.scheduler.open(endpoint, app, now);
                 }
             }
-            Event::Swept(finished) => self.sweep.ended(finished, now),
-            Event::WriteAgain => self.write_again(),
+            Event::SweepEnded(finished) => self.sweep.ended(finished, now),
+            Event::RetryRecords => self.write_again(),
             Event::Halt => self.halt(),
             Event::Stop(stopped) => {
                 self.halt();
@@ -306,130 +308,130 @@ impl Dispatcher {
             Event::Cancel(audit, deliveries, reason, answer) => {
                 self.cancel(audit.as_ref(), deliveries, reason, answer, now);
             }
-            Event::Withdrawn(deliveries) => {
+            Event::ReservationsEnded(deliveries) => {
                 for (endpoint, seq, ended) in deliveries {
-                    self.turns.withdrawn(endpoint, seq, ended, now);
+                    self.scheduler.withdrawn(endpoint, seq, ended, now);
                 }
             }
-            Event::Expired(expired, answer) => self.expire(*expired, answer, now),
-            Event::Walked(endpoint, searched) => self.turns.search_after(endpoint, searched, now),
-            Event::Searched(endpoint, searched) => self.turns.searched(endpoint, searched, now),
-            Event::Ask(questions, answer) => {
-                let outlook = |question| self.turns.outlook(question, now);
-                drop(answer.send(questions.iter().map(outlook).collect()));
+            Event::EndExpired(expired, answer) => self.expire(*expired, answer, now),
+            Event::WalkSearched(endpoint, searched) => self.scheduler.search_after(endpoint, searched, now),
+            Event::SearchEnded(endpoint, searched) => self.scheduler.searched(endpoint, searched, now),
+            Event::WaitReasons(questions, answer) => {
+                let wait_reasons = |question| self.scheduler.wait_reasons(question, now);
+                drop(answer.send(questions.iter().map(wait_reasons).collect()));
             }
-            Event::Count(answer) => drop(answer.send(self.turns.in_flight())),
+            Event::InFlight(answer) => drop(answer.send(self.scheduler.in_flight())),
             #[cfg(test)]
             Event::Panic => panic!("on purpose"),
             #[cfg(test)]
-            Event::Lanes(answer) => drop(answer.send(self.turns.memory())),
+            Event::Lanes(answer) => drop(answer.send(self.scheduler.memory())),
         }
     }
 
-    fn claim(
+    fn reserve(
         &mut self,
         endpoint: EndpointId,
         app: AppId,
         read: Option<PendingDelivery>,
         now: Timestamp,
-    ) -> Claim {
-        let Some(read) = read.filter(|_| !self.turns.halted) else {
-            return if self.turns.halted { Claim::Paused } else { Claim::Yes(None) };
+    ) -> Reservation {
+        let Some(read) = read.filter(|_| !self.scheduler.halted) else {
+            return if self.scheduler.halted { Reservation::Paused } else { Reservation::Granted(None) };
         };
-        match self.turns.withdraw(endpoint, app, read, now) {
-            Some(waiting) => Claim::Yes(Some(waiting)),
-            None => Claim::InFlight,
+        match self.scheduler.withdraw(endpoint, app, read, now) {
+            Some(waiting) => Reservation::Granted(Some(waiting)),
+            None => Reservation::InFlight,
         }
     }
 
     fn halt(&mut self) {
         self.halting = true;
-        self.turns.halted = true;
+        self.scheduler.halted = true;
     }
 
     fn opened(&mut self, asked: &[EndpointId], read: &[LaneTarget], now: Timestamp) {
         for LaneTarget { endpoint, app_rate } in read {
             let (policies, profiles) = (&self.policies, &self.profiles);
             let target = Target::of_lane(endpoint, *app_rate, policies, profiles, &self.vault);
-            self.turns.opened(endpoint.id, target, endpoint.health.clone(), now);
+            self.scheduler.opened(endpoint.id, target, endpoint.health.clone(), now);
         }
         let there = |id: &EndpointId| read.iter().any(|read| read.endpoint.id == *id);
         for id in asked.iter().filter(|id| !there(id)) {
             tracing::error!(endpoint = %id, "deliveries wait for an endpoint that has no row");
-            self.turns.vanished(*id, now);
+            self.scheduler.vanished(*id, now);
         }
     }
 
     /// An attempt is over: decide, then have it written. Only what is on disk counts.
-    fn ended(&mut self, ended: Ended, now: Timestamp) {
+    fn ended(&mut self, ended: AttemptResult, now: Timestamp) {
         let (endpoint, seq) = (ended.start.endpoint, ended.start.waiting.seq);
-        if let End::PutBack | End::Abandoned = ended.end {
+        if let AttemptEnd::PutBack | AttemptEnd::Abandoned = ended.end {
             return self.not_sent(&ended, now);
         }
-        let Some((health, gates)) = self.turns.health(endpoint) else {
+        let Some((health, gates)) = self.scheduler.health(endpoint) else {
             tracing::error!(%endpoint, "a bug: an attempt of a lane that is gone has ended");
             return self.not_sent(&ended, now);
         };
-        let Some(judgement) = self.recorder.judge(ended, health, gates, now) else {
+        let Some(plan) = self.recorder.plan(ended, health, gates, now) else {
             return;
         };
-        self.turns.left_wire(endpoint, seq, judgement.answered);
-        for endpoint in judgement.woken {
-            self.turns.wake(endpoint);
+        self.scheduler.left_wire(endpoint, seq, plan.answered);
+        for endpoint in plan.woken {
+            self.scheduler.wake(endpoint);
         }
-        self.recorder.submit(judgement.record, judgement.again);
+        self.recorder.submit(plan.record, plan.again);
     }
 
     /// Its turn is over without a request: the row waits as before.
-    fn not_sent(&mut self, Ended { start, end }: &Ended, now: Timestamp) {
+    fn not_sent(&mut self, AttemptResult { start, end }: &AttemptResult, now: Timestamp) {
         let (endpoint, seq) = (start.endpoint, start.waiting.seq);
-        for endpoint in self.turns.gates.called_off(start, now) {
-            self.turns.wake(endpoint);
+        for endpoint in self.scheduler.gates.abandoned(start, now) {
+            self.scheduler.wake(endpoint);
         }
-        self.turns.left_wire(endpoint, seq, None);
-        let again = matches!(end, End::PutBack).then_some(start.waiting);
-        self.turns.landed(endpoint, seq, again, now);
+        self.scheduler.left_wire(endpoint, seq, None);
+        let again = matches!(end, AttemptEnd::PutBack).then_some(start.waiting);
+        self.scheduler.recorded(endpoint, seq, again, now);
     }
 
-    fn end(&mut self, start: &Start, reason: Reason, now: Timestamp) {
-        let Some((health, _)) = self.turns.health(start.endpoint) else {
+    fn end(&mut self, start: &AttemptRequest, reason: Reason, now: Timestamp) {
+        let Some((health, _)) = self.scheduler.health(start.endpoint) else {
             tracing::error!(endpoint = %start.endpoint, "a bug: a delivery of a lane that is gone ends");
-            return self.turns.landed(start.endpoint, start.waiting.seq, None, now);
+            return self.scheduler.recorded(start.endpoint, start.waiting.seq, None, now);
         };
         self.recorder.submit(recorder::unsent(start, reason, health, now), None);
     }
 
-    fn recorded(&mut self, written: Written, now: Timestamp) {
-        let Written { record, again, result } = written;
+    fn recorded(&mut self, written: RecordResult, now: Timestamp) {
+        let RecordResult { record, again, result } = written;
         match result {
             Ok(Recorded::Applied) => {
                 self.writing_works();
-                self.turns.landed(record.endpoint, record.seq, again, now);
+                self.scheduler.recorded(record.endpoint, record.seq, again, now);
             }
             Ok(Recorded::Fenced) => {
                 self.writing_works();
                 tracing::warn!(endpoint = %record.endpoint, message_id = %record.message, "a late record was refused");
                 if record.attempt.is_some() {
-                    self.turns.landed(record.endpoint, record.seq, None, now);
+                    self.scheduler.recorded(record.endpoint, record.seq, None, now);
                 } else {
                     // It may have been read a while ago, and wait on as it is now.
-                    self.turns.withdrawn(record.endpoint, record.seq, false, now);
+                    self.scheduler.withdrawn(record.endpoint, record.seq, false, now);
                 }
             }
             Ok(Recorded::Refused(why)) | Err(Error::Refused(why)) => {
                 self.writing_works();
                 self.record_without_texts(record, again, &why);
             }
-            Err(Error::Closed) => self.turns.landed(record.endpoint, record.seq, None, now),
+            Err(Error::Closed) => self.scheduler.recorded(record.endpoint, record.seq, None, now),
             Err(error) => {
                 // If nothing can be written, nothing is sent.
                 tracing::error!(%error, "cannot record attempts; sending stops until they are on disk");
-                self.turns.halted = true;
+                self.scheduler.halted = true;
                 if self.unwritten.is_empty() {
                     let inbox = self.inbox.clone();
                     tokio::spawn(async move {
-                        tokio::time::sleep(AGAIN).await;
-                        inbox.send(Event::WriteAgain);
+                        tokio::time::sleep(RETRY_DELAY).await;
+                        inbox.send(Event::RetryRecords);
                     });
                 }
                 self.unwritten.push((record, again));
@@ -456,25 +458,25 @@ impl Dispatcher {
     /// Sending goes on with the first of these that is on disk.
     fn write_again(&mut self) {
         for (mut record, again) in self.unwritten.drain(..) {
-            self.turns.renew(&mut record);
+            self.scheduler.renew(&mut record);
             self.recorder.submit(record, again);
         }
     }
 
     /// A result is on disk, so that those of further attempts can be.
     fn writing_works(&mut self) {
-        self.turns.halted = self.halting;
+        self.scheduler.halted = self.halting;
     }
 
     /// In slices, so that one read neither lasts long nor keeps others waiting.
     fn read_endpoints(&self, endpoints: &[EndpointId]) {
-        for slice in endpoints.chunks(ENDPOINTS) {
+        for slice in endpoints.chunks(MAX_ENDPOINTS_PER_READ) {
             let (store, inbox, slice) = (self.store.clone(), self.inbox.clone(), slice.to_vec());
             let background = self.background.clone();
             tokio::spawn(async move {
                 let read = || until_read(|| store.lane_targets(slice.clone()));
                 if let Some(read) = background.supervised(background::LANE_READS, read).await {
-                    inbox.send(Event::Opened(slice, read));
+                    inbox.send(Event::EndpointsRead(slice, read));
                 }
             });
         }
@@ -485,7 +487,7 @@ impl Dispatcher {
         tokio::spawn(async move {
             let read = || until_read(|| store.due(query));
             if let Some(rows) = background.supervised(background::LANE_READS, read).await {
-                inbox.send(Event::Refilled(query, rows));
+                inbox.send(Event::LaneRefilled(query, rows));
             }
         });
     }
@@ -499,7 +501,7 @@ async fn until_read<T>(read: impl Fn() -> Read<T>) -> Option<T> {
             Err(Error::Closed) => return None,
             Err(error) => {
                 tracing::warn!(%error, "cannot read from the store; trying again");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }

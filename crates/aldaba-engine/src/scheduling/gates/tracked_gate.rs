@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A gate and who waits at it.
 #[derive(Default)]
-pub(super) struct Post {
+pub(super) struct TrackedGate {
     pub(super) gate: Gate,
     /// The failure that the present hold comes from.
     pub(super) why: String,
@@ -15,7 +15,7 @@ pub(super) struct Post {
     pub(super) ramp: Option<Ramp>,
     /// It was opened by a hand. A record from before may have been written after that: the next one puts it
     /// right.
-    pub(super) opened_by_hand: bool,
+    pub(super) opened_by_operator: bool,
     /// The delivery whose attempt is the probe. An older one may still be on its way, from before the
     /// gate was last opened: it is a probe no longer.
     pub(super) prober: Option<Seq>,
@@ -26,25 +26,25 @@ pub(super) struct Post {
     pub(super) touched: bool,
 }
 
-impl Post {
+impl TrackedGate {
     pub(super) fn record(&self, key: &GateKey) -> GateRecord {
         GateRecord { key: key.clone(), gate: self.gate.clone(), why: self.why.clone() }
     }
 
     /// Whether the store may have it. A count of failures that led to no hold is not kept.
     pub(super) fn may_be_on_disk(&self) -> bool {
-        self.gate.held_until.is_some() || self.opened_by_hand
+        self.gate.held_until.is_some() || self.opened_by_operator
     }
 }
 
 /// What waits behind a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Behind {
+pub struct GateBacklog {
     pub lanes: usize,
     pub deliveries: usize,
 }
 
-impl Behind {
+impl GateBacklog {
     fn add(&mut self, deliveries: usize) {
         self.lanes += 1;
         self.deliveries += deliveries;
@@ -62,8 +62,8 @@ impl Behind {
 pub(super) struct LanesBehind {
     /// With how many deliveries each had in memory.
     lanes: BTreeMap<EndpointId, (AppId, usize)>,
-    all: Behind,
-    of_app: FixedMap<AppId, Behind>,
+    all: GateBacklog,
+    of_app: FixedMap<AppId, GateBacklog>,
 }
 
 impl LanesBehind {
@@ -94,7 +94,7 @@ impl LanesBehind {
     }
 
     /// How many there are, of all applications or of one.
-    pub(super) fn count(&self, app: Option<AppId>) -> Behind {
+    pub(super) fn count(&self, app: Option<AppId>) -> GateBacklog {
         match app {
             None => self.all,
             Some(app) => self.of_app.get(&app).copied().unwrap_or_default(),

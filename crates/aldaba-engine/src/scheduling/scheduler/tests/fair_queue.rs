@@ -1,4 +1,4 @@
-//! Lanes that wait for a place take turns.
+//! Lanes that wait for capacity are served round robin.
 
 use super::*;
 
@@ -29,7 +29,7 @@ pub(super) fn longest_wait(mut world: World, answered: bool, at_once: usize) -> 
         }
         flying.extend(world.started());
     }
-    assert_eq!(world.turns.in_flight(), 0);
+    assert_eq!(world.scheduler.in_flight(), 0);
     longest as f64 / lanes as f64
 }
 
@@ -55,7 +55,7 @@ fn a_place_that_one_parked_lane_does_not_use_goes_to_the_next() {
     // The lanes that wait are deleted but for the last: ending needs no place.
     let waiting: Vec<_> = (0..4).map(lane_id).filter(|lane| *lane != first[0].0).collect();
     for lane in &waiting[..2] {
-        world.turns.vanished(*lane, Timestamp::from_millis(0));
+        world.scheduler.vanished(*lane, Timestamp::from_millis(0));
     }
     world.end(first[0], false);
     assert_eq!(world.started().iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
@@ -80,7 +80,7 @@ fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn
     assert_eq!((flying.len(), own.len()), (32, 1));
     let waiting = row_of(10, 1);
     world.rows.insert(lane_id(10), vec![waiting]);
-    world.turns.offer(lane_id(10), app, Entry { waiting, content: None }, now);
+    world.scheduler.offer(lane_id(10), app, BufferedDelivery { waiting, content: None }, now);
     flying.extend(world.started());
     world.add(11, 1, 9);
     for lane in 20..60 {
@@ -88,7 +88,7 @@ fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn
     }
     flying.extend(world.started());
     // The first one parked is asked for quiet; then the place comes free, and another takes it.
-    world.turns.health(lane_id(10)).expect("it is awake").0.quiet_until =
+    world.scheduler.health(lane_id(10)).expect("it is awake").0.quiet_until =
         Some(Timestamp::from_millis(3_000_000));
     world.end(own[0], false);
     flying.extend(world.started());
@@ -109,7 +109,12 @@ fn the_line_of_parked_lanes_has_each_of_them_once() {
         world.end(start, true);
     }
     let offer = |world: &mut World, lane: u8, row: i64| {
-        world.turns.offer(lane_id(lane), app, Entry { waiting: row_of(lane, row), content: None }, now);
+        world.scheduler.offer(
+            lane_id(lane),
+            app,
+            BufferedDelivery { waiting: row_of(lane, row), content: None },
+            now,
+        );
     };
     let mut flying = VecDeque::new();
     for row in 1..500 {
@@ -120,6 +125,6 @@ fn the_line_of_parked_lanes_has_each_of_them_once() {
         world.end(start, true);
         flying.extend(world.started());
     }
-    let lined_up = world.turns.shares.parked(app);
+    let lined_up = world.scheduler.shares.parked(app);
     assert!(lined_up <= 2, "{lined_up} places in the line for two lanes");
 }
