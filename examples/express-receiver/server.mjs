@@ -8,7 +8,7 @@ import pg from "pg";
 import { branded, Refused, standard } from "./signature.mjs";
 import { afterCommit, handle } from "./shop.mjs";
 
-const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_BRAND, PORT = "9000", PATIENCE_SECONDS = "10" } = process.env;
+const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_BRAND, PORT = "9000", WAIT_TIMEOUT_SECONDS = "10" } = process.env;
 if (!DATABASE_URL || !WEBHOOK_SECRET) throw new Error("set DATABASE_URL and WEBHOOK_SECRET");
 
 /** The longest body that is taken, in bytes. */
@@ -18,8 +18,8 @@ const MAX_BODY = 1024 * 1024;
 const COME_AGAIN = "5";
 
 /** How long a copy waits for the end of work on the same event, in milliseconds. To PostgreSQL 0 would mean for ever. */
-const PATIENCE = Number(PATIENCE_SECONDS) * 1000;
-if (!Number.isInteger(PATIENCE) || PATIENCE < 1000) throw new Error("PATIENCE_SECONDS must be a whole number from 1");
+const WAIT_TIMEOUT = Number(WAIT_TIMEOUT_SECONDS) * 1000;
+if (!Number.isInteger(WAIT_TIMEOUT) || WAIT_TIMEOUT < 1000) throw new Error("WAIT_TIMEOUT_SECONDS must be a whole number from 1");
 
 const verify = WEBHOOK_BRAND ? branded(WEBHOOK_SECRET, WEBHOOK_BRAND) : standard(WEBHOOK_SECRET);
 
@@ -27,9 +27,9 @@ const pool = new pg.Pool({
   connectionString: DATABASE_URL,
   max: 20,
   connectionTimeoutMillis: 5_000,
-  lock_timeout: PATIENCE,
+  lock_timeout: WAIT_TIMEOUT,
   // Kept here and not by PostgreSQL: one that hangs keeps no time.
-  query_timeout: PATIENCE + 5_000,
+  query_timeout: WAIT_TIMEOUT + 5_000,
   // A handler that hangs does not hold its event for ever.
   idle_in_transaction_session_timeout: 60_000,
 });

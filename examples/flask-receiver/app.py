@@ -27,16 +27,16 @@ MAX_BODY = 1024 * 1024
 COME_AGAIN = "5"
 
 # How long a copy waits for the end of work on the same event, in seconds. To PostgreSQL 0 would mean for ever.
-PATIENCE = int(os.environ.get("PATIENCE_SECONDS", "10"))
-if PATIENCE < 1:
-    raise ValueError("PATIENCE_SECONDS must be a whole number from 1")
+WAIT_TIMEOUT = int(os.environ.get("WAIT_TIMEOUT_SECONDS", "10"))
+if WAIT_TIMEOUT < 1:
+    raise ValueError("WAIT_TIMEOUT_SECONDS must be a whole number from 1")
 
 # A handler that hangs does not hold its event for ever.
-SESSION = f"-c lock_timeout={PATIENCE}s -c statement_timeout={PATIENCE + 5}s -c idle_in_transaction_session_timeout=60s"
+SESSION = f"-c lock_timeout={WAIT_TIMEOUT}s -c statement_timeout={WAIT_TIMEOUT + 5}s -c idle_in_transaction_session_timeout=60s"
 
 # Those times are kept by PostgreSQL, and one that hangs keeps none. So a connection is cut after this one, in seconds, whatever is
 # done on it: work that takes longer needs more.
-LONGEST = PATIENCE + 10
+LONGEST = WAIT_TIMEOUT + 10
 
 SECRET, BRAND = os.environ["WEBHOOK_SECRET"], os.environ.get("WEBHOOK_BRAND")
 verify = branded(SECRET, BRAND) if BRAND else standard(SECRET)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that does not refuse what has to wait for a disk or a processor that others use, too: no test is about that.
 pub(crate) const PATIENT: (&str, &str) = ("ALDABA_QUEUE_MILLISECONDS", "30000");
@@ -42,7 +42,7 @@ impl Background {
     /// Waits until it has printed this; returns all that it has printed.
     pub(crate) fn wait_for(&mut self, text: &str) -> Result<&str, String> {
         while !self.so_far.contains(text) {
-            match self.prints.recv_timeout(PATIENCE) {
+            match self.prints.recv_timeout(WAIT_TIMEOUT) {
                 Ok(more) => self.so_far.push_str(&more),
                 Err(_) => return Err(format!("a process never printed `{text}`")),
             }

@@ -51,7 +51,7 @@ fn a_project_beside_a_clone_can_depend_on_it_with_the_documented_lines() {
 }
 
 #[test]
-fn what_is_documented_for_a_repository_names_a_crate_and_features_that_it_has() {
+fn documented_dependencies_name_existing_crates_and_features() {
     for (page, name) in &PAGES[..2] {
         let block = blocks(page).into_iter().find(|block| block.contains("git = ")).expect(page);
         let line = block.lines().find(|line| line.contains("git = ")).unwrap();

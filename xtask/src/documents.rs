@@ -16,7 +16,7 @@ const MISSING: &str = "## Not built yet";
 
 /// What the page says.
 #[derive(Debug, Default)]
-struct Page {
+struct DocumentsPage {
     /// By id, the names of the tests.
     shown: BTreeMap<String, Vec<String>>,
     /// By id, whether all of it is missing.
@@ -33,7 +33,7 @@ pub(crate) fn check() -> Outcome {
     for folder in FOLDERS {
         collect(&root().join(folder), &mut tests)?;
     }
-    let problems = compare(&Page::read(&text), &tests);
+    let problems = compare(&DocumentsPage::read(&text), &tests);
     if problems.is_empty() {
         let named = tests.iter().filter(|name| !ids(name).is_empty()).count();
         println!("docs/documents.md: every item has its tests or its reason; {named} tests begin with an id");
@@ -42,7 +42,7 @@ pub(crate) fn check() -> Outcome {
     Err(format!("docs/documents.md and the tests do not agree:\n- {}", problems.join("\n- ")))
 }
 
-fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
+fn compare(page: &DocumentsPage, tests: &BTreeSet<String>) -> Vec<String> {
     let mut problems = page.problems.clone();
     let known: BTreeSet<String> = DOCUMENTS
         .iter()
@@ -91,7 +91,7 @@ fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
     problems
 }
 
-impl Page {
+impl DocumentsPage {
     /// A row of the tables before the heading is an id, what is asked, and tests; after it an id, `all` or `part`, and the reason.
     fn read(text: &str) -> Self {
         let mut page = Self::default();
@@ -204,7 +204,7 @@ fn is_id(word: &str, letter: fn(&char) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DOCUMENTS, Page, compare, ids, tests_in};
+    use super::{DOCUMENTS, DocumentsPage, compare, ids, tests_in};
     use std::collections::BTreeSet;
     use std::fmt::Write;
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn problems(page: &str, tests: &BTreeSet<String>) -> String {
-        compare(&Page::read(page), tests).join("\n")
+        compare(&DocumentsPage::read(page), tests).join("\n")
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_has_no_test_unless_it_is_a_part() {
+    fn missing_items_have_no_test_unless_a_part_is_built() {
         let (page, mut tests) = complete();
         tests.remove("a6_works");
         let missing = |how: &str| page.replace("`a6_works`", "") + "\n## Not built yet\n" + how;

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_must_be_what_the_page_says() {
+    fn the_output_must_match_the_page() {
         agree("one\ntwo\n", "one\ntwo\n").unwrap();
         agree("msg_…\n", "msg_2srO\n").unwrap();
         let why = agree("one\n", "one\ntwo\n").unwrap_err();

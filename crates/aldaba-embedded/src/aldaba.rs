@@ -19,19 +19,19 @@ use tokio::sync::watch;
 /// and goes out after the next start; requests in flight are broken off and sent again then. The drop waits until
 /// the folder is free, which takes as long as the disk needs. [`shutdown`](Self::shutdown) lets them end.
 #[derive(Clone)]
-pub struct Aldaba(Arc<Inner>);
+pub struct Aldaba(Arc<SharedState>);
 
-struct Inner {
+struct SharedState {
     engine: Engine,
     installation: Installation,
     handle: Handle,
     org: OrgId,
     actor: Arc<Actor>,
     longest_payload: usize,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
 }
 
-enum State {
+enum RunState {
     Running(Running),
     /// It is being shut down, or was: what was left then, once that is known.
     Ending(watch::Receiver<Option<Leftover>>),
@@ -50,14 +50,14 @@ impl Aldaba {
         longest_payload: usize,
     ) -> Self {
         let org = default_organization();
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedState {
             engine: installation.engine.clone(),
             installation,
             handle,
             org,
             actor: Arc::new(Actor::program(org)),
             longest_payload,
-            state: Mutex::new(State::Running(running)),
+            state: Mutex::new(RunState::Running(running)),
         }))
     }
 
@@ -146,11 +146,11 @@ impl Aldaba {
 
     fn ending(&self, limit: Duration) -> watch::Receiver<Option<Leftover>> {
         let mut state = self.0.state.lock();
-        if let State::Ending(ended) = &*state {
+        if let RunState::Ending(ended) = &*state {
             return ended.clone();
         }
         let (tell, ended) = watch::channel(None);
-        if let State::Running(running) = mem::replace(&mut *state, State::Ending(ended.clone())) {
+        if let RunState::Running(running) = mem::replace(&mut *state, RunState::Ending(ended.clone())) {
             running.shut_down(limit, tell);
         }
         ended
@@ -192,7 +192,7 @@ impl Aldaba {
 
 impl fmt::Debug for Aldaba {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let running = matches!(*self.0.state.lock(), State::Running(_));
+        let running = matches!(*self.0.state.lock(), RunState::Running(_));
         f.debug_struct("Aldaba").field("running", &running).finish_non_exhaustive()
     }
 }

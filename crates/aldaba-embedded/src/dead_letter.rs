@@ -14,18 +14,22 @@ const WALK: usize = 10_000;
 /// Deliveries that a recovery opens in a second.
 const RATE: u32 = 500;
 
-/// A place in the dead letter, to go on from.
+/// A position in the dead letter, from which a later page continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(aldaba_store::DeliveryPosition);
+pub struct DeadLetterPosition(aldaba_store::DeliveryPosition);
 
-/// A part of the dead letter, the newest first.
+/// The former name of [`DeadLetterPosition`].
+#[deprecated(note = "use `DeadLetterPosition`")]
+pub type Place = DeadLetterPosition;
+
+/// A page of the dead letter, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterPage {
-    /// What ended without success.
+    /// Deliveries that ended without success.
     pub deliveries: Vec<Delivery>,
-    /// Where the next page begins; `None`: this is the last.
-    pub next: Option<Place>,
+    /// The position of the next page; `None` on the last page.
+    pub next: Option<DeadLetterPosition>,
 }
 
 /// How far a recovery has come.
@@ -42,11 +46,15 @@ pub struct Recovery {
 
 impl Application {
     /// Up to `limit` deliveries that ended without success, the newest first, beyond a place.
-    pub async fn dead_letter(&self, from: Option<Place>, limit: usize) -> Result<DeadLetterPage, Error> {
+    pub async fn dead_letter(
+        &self,
+        from: Option<DeadLetterPosition>,
+        limit: usize,
+    ) -> Result<DeadLetterPage, Error> {
         let query = DeliveriesQuery {
             list: DeliveryList::Of(self.id(), Phase::Dead),
             filter: DeliveryFilter::default(),
-            from: from.map(|Place(place)| place),
+            from: from.map(|DeadLetterPosition(position)| position),
             order: Order::Descending,
             // One more, to know whether there is one.
             limit: limit.saturating_add(1),
@@ -57,9 +65,10 @@ impl Application {
         let more = page.found.len() > limit;
         page.found.truncate(limit);
         let last = page.found.last().map(|(place, _)| *place);
-        let next = if more { last.or(from.map(|Place(place)| place)) } else { page.stopped };
+        let next =
+            if more { last.or(from.map(|DeadLetterPosition(position)| position)) } else { page.stopped };
         let deliveries = page.found.into_iter().map(|(_, view)| view.into()).collect();
-        Ok(DeadLetterPage { deliveries, next: next.map(Place) })
+        Ok(DeadLetterPage { deliveries, next: next.map(DeadLetterPosition) })
     }
 
     /// One attempt by hand, now, whatever the delivery's state. `true`: the receiver took it, and the delivery counts

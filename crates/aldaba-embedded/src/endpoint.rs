@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+    fn input_that_the_api_refuses_is_refused_here() {
         assert_eq!(refused(&EndpointSpec::unchanged()), "url");
         for url in
             ["", "example.com", "ftp://example.com", "https://127.0.0.1/", "http://[::1]/", "https://a b/"]
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_stays_as_it_was_and_a_login_goes_with_its_url() {
+    fn omitted_fields_stay_and_a_login_is_dropped_with_its_url() {
         let guard = Guard::default();
         let spec =
             EndpointSpec::to("https://user:pass@example.com/hook").events(["b", "a", "b"]).policy("quick");

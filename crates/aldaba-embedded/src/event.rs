@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+    fn input_that_the_api_refuses_is_refused_here() {
         assert!(Event::new("a", &json!([1])).is_err(), "a list is no object");
         assert_eq!(refused(Event::new("a b", &json!({})).unwrap()), "event_type");
         assert_eq!(refused(Event::new("", &json!({})).unwrap()), "event_type");

@@ -69,7 +69,9 @@ struct Documentation;
 pub use aldaba::Aldaba;
 pub use application::Application;
 pub use builder::Builder;
-pub use dead_letter::{DeadLetterPage, Place, Recovery};
+#[expect(deprecated, reason = "the former name keeps working")]
+pub use dead_letter::Place;
+pub use dead_letter::{DeadLetterPage, DeadLetterPosition, Recovery};
 pub use dispatch::Dispatch;
 pub use endpoint::{Endpoint, EndpointSpec};
 pub use error::{Error, StartError};

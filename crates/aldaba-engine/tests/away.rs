@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Away {
     store: SqliteStore,
@@ -119,7 +119,7 @@ async fn delivered(engine: &Engine, message: MessageId) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
+    tokio::time::timeout(WAIT_TIMEOUT, delivered).await.expect("it is delivered");
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, began).await.expect("the first request leaves");
+    tokio::time::timeout(WAIT_TIMEOUT, began).await.expect("the first request leaves");
     let soon = SystemClock::new().now() + Duration::from_millis(600);
     let due_meanwhile = send(NewEvent { deliver_at: Some(soon), ..event.clone() }).await.unwrap();
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_aldaba");
 /// How long a start may take that is refused.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server whose output goes to a file.
 struct Logged {
@@ -54,13 +54,13 @@ impl Drop for Logged {
 }
 
 fn wait(what: &str, mut happened: impl FnMut() -> bool) {
-    for _ in 0..PATIENCE.as_millis() / 20 {
+    for _ in 0..WAIT_TIMEOUT.as_millis() / 20 {
         if happened() {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("{what}: not within {PATIENCE:?}");
+    panic!("{what}: not within {WAIT_TIMEOUT:?}");
 }
 
 fn mode(path: &Path) -> u32 {
@@ -85,7 +85,7 @@ const FILES: [&str; 9] = [
 ];
 
 #[test]
-fn every_file_is_for_its_owner_only_whatever_the_umask_and_an_open_folder_is_told_of() {
+fn files_are_private_under_any_umask_and_an_open_folder_is_reported() {
     for umask in ["0000", "0022"] {
         let outer = tempfile::tempdir().expect("a folder");
         // As a volume or a StateDirectory has it.
@@ -141,7 +141,7 @@ fn serve(data: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output 
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server starts");
     let mut ended = false;
-    for _ in 0..PATIENCE.as_millis() / 20 {
+    for _ in 0..WAIT_TIMEOUT.as_millis() / 20 {
         ended = child.try_wait().expect("a child").is_some();
         if ended {
             break;
@@ -167,7 +167,7 @@ fn refused(data: &Path, arguments: &[&str], variables: &[(&str, &str)], why: &st
 /// A server that has just started writes what it knows of the clock, and more.
 fn wait_until_quiet(data: &Path) {
     let mut before = snapshot(data);
-    for _ in 0..PATIENCE.as_millis() / 500 {
+    for _ in 0..WAIT_TIMEOUT.as_millis() / 500 {
         std::thread::sleep(Duration::from_millis(500));
         let now = snapshot(data);
         if now == before {

@@ -20,7 +20,7 @@ fn id(answer: &Value) -> String {
 }
 
 #[test]
-fn what_is_held_outlives_kill_9_and_so_does_a_resume() {
+fn held_deliveries_and_a_resume_survive_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = free_address();
     let status = Arc::new(AtomicU16::new(500));

@@ -15,7 +15,7 @@ const ANSWER: Duration = Duration::from_millis(20);
 const UNDER_WAY: Duration = Duration::from_millis(250);
 /// How long a client holds the stop up.
 const TRICKLE: Duration = Duration::from_millis(1500);
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
@@ -43,7 +43,7 @@ fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
          content-length: 1000\r\n\r\n"
     );
     slow.write_all(head.as_bytes()).expect("it is read");
-    receiver.next(PATIENCE).expect("deliveries have begun");
+    receiver.next(WAIT_TIMEOUT).expect("deliveries have begun");
 
     let mut trickle = || {
         slow.write_all(b" ").expect("the request is still waited for");
@@ -87,7 +87,7 @@ fn a_hangup_is_ignored_and_the_stop_after_it_drains() {
     assert_eq!(client.post(&format!("/app/{app}/endpoint"), None, &endpoint).expect("an answer").status, 201);
     let message = r#"{"eventType": "a", "payload": {}}"#;
     assert_eq!(client.post(&format!("/app/{app}/msg"), None, message).expect("an answer").status, 202);
-    receiver.next(PATIENCE).expect("it is delivered");
+    receiver.next(WAIT_TIMEOUT).expect("it is delivered");
     server.signal("-HUP");
     server.terminate();
     assert_eq!(server.ended(), Some(0), "the hangup has not ended it");

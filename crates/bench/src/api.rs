@@ -30,13 +30,13 @@ pub(crate) struct Post {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     pub(crate) status: u16,
     pub(crate) retry_after: bool,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ApiAnswer {
     /// The id of what was made.
     pub(crate) fn id(&self) -> Result<String> {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
@@ -84,14 +84,14 @@ impl Connection {
         !self.over && clock::now() < self.used_at + FRESH && self.stream.is_open()
     }
 
-    pub(crate) async fn get(&mut self, path: &str) -> io::Result<Answer> {
+    pub(crate) async fn get(&mut self, path: &str) -> io::Result<ApiAnswer> {
         let token = &self.token;
         let request =
             format!("GET /api/v1{path} HTTP/1.1\r\nhost: aldaba\r\nauthorization: Bearer {token}\r\n\r\n");
         self.exchange(&request).await
     }
 
-    pub(crate) async fn post(&mut self, post: &Post) -> io::Result<Answer> {
+    pub(crate) async fn post(&mut self, post: &Post) -> io::Result<ApiAnswer> {
         let Post { path, key, body } = post;
         let (token, length) = (&self.token, body.len());
         let mut request = format!(
@@ -108,12 +108,12 @@ impl Connection {
         self.exchange(&request).await
     }
 
-    async fn exchange(&mut self, request: &str) -> io::Result<Answer> {
+    async fn exchange(&mut self, request: &str) -> io::Result<ApiAnswer> {
         self.stream.write(request.as_bytes()).await?;
         let head = self.stream.head().await?.ok_or(ErrorKind::UnexpectedEof)?;
         let status = head.second_word().parse().map_err(|_| ErrorKind::InvalidData)?;
         let body = self.stream.body(head.length, ANSWER).await?;
         (self.used_at, self.over) = (clock::now(), head.last);
-        Ok(Answer { status, retry_after: head.retry_after, body })
+        Ok(ApiAnswer { status, retry_after: head.retry_after, body })
     }
 }

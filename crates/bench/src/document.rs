@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_marks_is_left_alone() {
+    fn a_document_without_markers_is_not_changed() {
         assert_eq!(replaced("no marks", &ALL, &[]), None);
         assert_eq!(replaced(&format!("{END}{BEGIN}"), &ALL, &[]), None);
     }

@@ -37,13 +37,13 @@ const END: &str = "<!-- instructions:end -->";
 
 /// Instructions, by who executed them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct InstructionCounts {
     /// The thread that commits.
     writer: f64,
     others: f64,
 }
 
-impl Counts {
+impl InstructionCounts {
     fn minus(self, other: Self) -> Self {
         Self { writer: self.writer - other.writer, others: self.others - other.others }
     }
@@ -60,15 +60,16 @@ impl Counts {
 /// What a message costs.
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    accept: Counts,
-    deliver_and_record: Counts,
+    accept: InstructionCounts,
+    deliver_and_record: InstructionCounts,
 }
 
-/// Counts, as often as asked, and returns the section of the document.
+/// InstructionCounts, as often as asked, and returns the section of the document.
 pub(crate) fn run(suite: &Suite, rounds: usize) -> Result<String> {
     let mut messages = Vec::new();
     for round in 1..=rounds {
-        let message = Message { accept: counted(suite, true)?, deliver_and_record: Counts::default() };
+        let message =
+            Message { accept: counted(suite, true)?, deliver_and_record: InstructionCounts::default() };
         let whole = counted(suite, false)?;
         let message = Message { deliver_and_record: whole.minus(message.accept), ..message };
         eprintln!("instructions: round {round}: {:.0} a message", whole.sum());
@@ -87,7 +88,7 @@ pub(crate) fn write(document: &Path, section: &str) -> Result<()> {
 }
 
 /// What one message costs that is kept for later, or delivered at once.
-fn counted(suite: &Suite, later: bool) -> Result<Counts> {
+fn counted(suite: &Suite, later: bool) -> Result<InstructionCounts> {
     let (folder, profiles, receiver) = (suite.empty_folder()?, suite.empty_folder()?, suite.receiver()?);
     let callgrind = Callgrind { profiles: profiles.path().join("callgrind.out") };
     let launch = callgrind.around(suite.launch(&folder));
@@ -168,12 +169,12 @@ impl Callgrind {
     }
 
     /// What has been executed since the last call of this or of `zero`.
-    fn dump(&self, server: &Server) -> Result<Counts> {
+    fn dump(&self, server: &Server) -> Result<InstructionCounts> {
         for old in self.files()? {
             fs::remove_file(old)?;
         }
         self.control(server, "dump")?;
-        let mut counts = Counts::default();
+        let mut counts = InstructionCounts::default();
         for file in self.files()? {
             let text = fs::read_to_string(&file)?;
             let total: f64 = text
@@ -275,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_part_and_says_how_far_rounds_differ() {
-        let counts = |writer, others| Counts { writer, others };
+    fn the_table_has_a_row_for_each_part_and_the_spread_of_rounds() {
+        let counts = |writer, others| InstructionCounts { writer, others };
         let message = |factor: f64| Message {
             accept: counts(60_000.0, 90_000.0).times(factor),
             deliver_and_record: counts(70_000.0, 80_000.0),

@@ -1,7 +1,7 @@
 //! The load: messages posted as fast as they are answered (closed), or when they are due (open).
 
 use crate::Result;
-use crate::api::{Answer, Api, Connection, Post};
+use crate::api::{Api, ApiAnswer, Connection, Post};
 use crate::clock::{self, Nanos, SECOND};
 use crate::payload::Stamp;
 use parking_lot::Mutex;
@@ -49,19 +49,19 @@ impl Traffic {
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) number: u64,
     /// When it should have left: it waits for a connection from here on.
     pub(crate) due: Nanos,
     pub(crate) began: Nanos,
     pub(crate) ended: Nanos,
-    pub(crate) fate: Fate,
+    pub(crate) result: SendResult,
     /// How often it was refused before, and posted again.
     pub(crate) refusals: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum SendResult {
     Accepted,
     Refused {
         status: u16,
@@ -71,9 +71,9 @@ pub(crate) enum Fate {
     Lost(io::ErrorKind),
 }
 
-impl Sent {
+impl SentMessage {
     pub(crate) fn accepted(&self) -> bool {
-        self.fate == Fate::Accepted
+        self.result == SendResult::Accepted
     }
 
     /// From the request to its answer.
@@ -83,10 +83,10 @@ impl Sent {
 }
 
 /// All must have been accepted.
-pub(crate) fn all_accepted(sent: &[Sent]) -> Result<()> {
+pub(crate) fn all_accepted(sent: &[SentMessage]) -> Result<()> {
     match sent.iter().find(|sent| !sent.accepted()) {
         None => Ok(()),
-        Some(one) => Err(format!("message {} was not accepted: {:?}", one.number, one.fate).into()),
+        Some(one) => Err(format!("message {} was not accepted: {:?}", one.number, one.result).into()),
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn closed(
     traffic: Traffic,
     connections: usize,
     until: Until,
-) -> Result<Vec<Sent>> {
+) -> Result<Vec<SentMessage>> {
     let (next, traffic) = (Arc::new(AtomicU64::new(0)), Arc::new(traffic));
     let mut workers = JoinSet::new();
     for _ in 0..connections {
@@ -124,15 +124,16 @@ pub(crate) async fn closed(
                 let mut refusals = 0;
                 let mut answer = connection.post(&traffic.post(number, due)).await;
                 // Whoever has to get so many in does what the answer asks for.
-                while let (Until::Count(_), Fate::Refused { retry_after: true, .. }) = (until, fate(&answer))
+                while let (Until::Count(_), SendResult::Refused { retry_after: true, .. }) =
+                    (until, result(&answer))
                 {
                     refusals += 1;
                     tokio::time::sleep(RETRY_AFTER).await;
                     answer = connection.post(&traffic.post(number, due)).await;
                 }
                 let lost = answer.is_err();
-                let (ended, fate) = (clock::now(), fate(&answer));
-                sent.push(Sent { number, due, began: due, ended, fate, refusals });
+                let (ended, result) = (clock::now(), result(&answer));
+                sent.push(SentMessage { number, due, began: due, ended, result, refusals });
                 if !connection.is_fresh() {
                     connection = match api.connect().await {
                         Ok(connection) if !lost => connection,
@@ -176,7 +177,7 @@ impl Schedule {
 }
 
 /// Posts each message when it is due. One that was dropped is not in the result.
-pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<Sent>> {
+pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<SentMessage>> {
     let traffic = Arc::new(traffic);
     let (permits, idle) =
         (Arc::new(Semaphore::new(schedule.connections)), Arc::<Mutex<Vec<Connection>>>::default());
@@ -204,7 +205,7 @@ pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Res
                     answer
                 });
             drop(permit);
-            Sent { number, due, began, ended: clock::now(), fate: fate(&answer), refusals: 0 }
+            SentMessage { number, due, began, ended: clock::now(), result: result(&answer), refusals: 0 }
         });
     }
     while let Some(sent) = requests.join_next().await {
@@ -213,7 +214,7 @@ pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Res
     Ok(all)
 }
 
-async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result<(Connection, Answer)> {
+async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result<(Connection, ApiAnswer)> {
     let mut connection = match kept {
         Some(connection) => connection,
         None => api.connect().await?,
@@ -237,12 +238,12 @@ fn pace(schedule: Schedule) -> mpsc::UnboundedReceiver<u64> {
     receiver
 }
 
-fn fate(answer: &io::Result<Answer>) -> Fate {
+fn result(answer: &io::Result<ApiAnswer>) -> SendResult {
     match answer {
-        Ok(Answer { status: ACCEPTED, .. }) => Fate::Accepted,
-        Ok(Answer { status, retry_after, .. }) => {
-            Fate::Refused { status: *status, retry_after: *retry_after }
+        Ok(ApiAnswer { status: ACCEPTED, .. }) => SendResult::Accepted,
+        Ok(ApiAnswer { status, retry_after, .. }) => {
+            SendResult::Refused { status: *status, retry_after: *retry_after }
         }
-        Err(error) => Fate::Lost(error.kind()),
+        Err(error) => SendResult::Lost(error.kind()),
     }
 }

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_one_of_the_values_whatever_their_order() {
+    fn a_percentile_is_one_of_the_values_in_any_order() {
         let values: Vec<f64> = (1..=1000).rev().map(f64::from).collect();
         assert_eq!(percentile(&values, 50.0), 500.0);
         assert_eq!(percentile(&values, 99.0), 990.0);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_of_none_is_no_number() {
+    fn the_largest_of_no_values_is_nan() {
         assert_eq!(largest(&[1.0, 3.0, 2.0]), 3.0);
         assert!(largest(&[]).is_nan());
     }

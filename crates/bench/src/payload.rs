@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_somebody_else_has_no_stamp() {
+    fn a_foreign_payload_has_no_stamp() {
         assert_eq!(Stamp::read(b"{\"invoice\":42}"), None);
         assert_eq!(Stamp::read(b""), None);
     }

@@ -130,10 +130,10 @@ impl Receiver {
     }
 
     /// Waits for so many arrivals in all; says whether they came in time.
-    pub(crate) fn wait_for(&self, count: usize, patience: Duration) -> bool {
+    pub(crate) fn wait_for(&self, count: usize, timeout: Duration) -> bool {
         let mut log = self.seen.log.lock();
         log.wanted = count;
-        let deadline = deadline(patience);
+        let deadline = deadline(timeout);
         while log.arrivals.len() < count {
             if self.seen.enough.wait_until(&mut log, deadline).timed_out() {
                 return log.arrivals.len() >= count;
@@ -144,8 +144,8 @@ impl Receiver {
 
     /// Waits until so many different messages have arrived, each endpoint's counted apart; returns how
     /// many have.
-    pub(crate) fn wait_for_different(&self, count: usize, patience: Duration) -> usize {
-        let until = clock::now() + clock::nanos(patience);
+    pub(crate) fn wait_for_different(&self, count: usize, timeout: Duration) -> usize {
+        let until = clock::now() + clock::nanos(timeout);
         loop {
             let arrivals = self.arrivals();
             let different = different(&arrivals);
@@ -168,8 +168,8 @@ pub(crate) fn different(arrivals: &[Arrival]) -> usize {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a condition variable knows no other clock")]
-fn deadline(patience: Duration) -> Instant {
-    Instant::now() + patience
+fn deadline(timeout: Duration) -> Instant {
+    Instant::now() + timeout
 }
 
 async fn serve(mut stream: Stream, seen: &Seen) -> io::Result<()> {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_says_how_it_is_answered() {
+    fn a_path_selects_the_behaviour() {
         for behaviour in
             [Behaviour::AtOnce, Behaviour::After(15_000), Behaviour::Fails { every: 3, tries: 1 }]
         {

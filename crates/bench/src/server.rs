@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// A start on a large folder reads a lot.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The unit of CPU time in `/proc`, the same on every Linux.
 const TICKS_A_SECOND: f64 = 100.0;
 
@@ -92,7 +92,7 @@ impl Launch {
             }
         });
         let address: SocketAddr =
-            finds.recv_timeout(PATIENCE).map_err(|_| "the server never said where it listens")?;
+            finds.recv_timeout(WAIT_TIMEOUT).map_err(|_| "the server never said where it listens")?;
         server.api = Some(Api::new(address, &token));
         Ok(server)
     }

@@ -106,6 +106,6 @@ pub(crate) enum Side {
     B,
 }
 
-pub(crate) fn by_turns(round: usize) -> [Side; 2] {
+pub(crate) fn alternating(round: usize) -> [Side; 2] {
     if round.is_multiple_of(2) { [Side::A, Side::B] } else { [Side::B, Side::A] }
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_found_wherever_they_are() {
+    fn definitions_are_found_at_any_depth() {
         let text = "
             //! struct Comment
             #[derive(Debug)]
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_does_not_count() {
+    fn types_in_tests_do_not_count() {
         let text = "
             #[cfg(test)]
             mod tests { struct No; mod inner { enum No {} } }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_too_many_types_share_is_refused_with_all_of_them() {
+    fn a_name_with_too_many_definitions_is_reported_with_their_locations() {
         let source =
             |number: usize| file(&format!("crates/c{number}/src/lib.rs"), "\nstruct Value; struct Error;");
         let mut files: Vec<_> = (0..MAX_DEFINITIONS).map(source).collect();

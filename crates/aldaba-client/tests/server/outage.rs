@@ -59,7 +59,7 @@ async fn a_server_that_hangs_gets_few_first_tries_at_once_and_no_job_waits_longe
 }
 
 #[tokio::test]
-async fn as_many_first_tries_as_are_wanted_are_made_at_once() {
+async fn concurrent_first_tries_reach_their_limit() {
     let (server, proxy) = wired().await;
     proxy.plan(vec![Fault::HoldRequest; 20]);
     let dispatcher = quick(proxy.address).first_tries_at_once(2).build();
@@ -94,7 +94,7 @@ async fn in_an_outage_that_is_known_no_job_waits() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_a_pause_gets_it() {
+async fn a_requested_pause_is_respected() {
     let (server, proxy) = wired().await;
     let dispatcher = quick(proxy.address).build();
     proxy.plan([Fault::Answer(503, Some(1), "<html>a busy proxy</html>")]);
@@ -110,7 +110,7 @@ async fn whoever_asks_for_a_pause_gets_it() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_answers_is_not_aldabas_last_word() {
+async fn an_answer_of_a_proxy_is_retried() {
     let (server, proxy) = wired().await;
     let strangers = [
         (404, "404 page not found\n"),
@@ -133,7 +133,7 @@ async fn what_somebody_else_answers_is_not_aldabas_last_word() {
 }
 
 #[tokio::test]
-async fn an_end_whose_dispatch_is_given_up_is_told_in_the_background() {
+async fn a_cancelled_dispatch_continues_in_the_background() {
     let (server, proxy) = wired().await;
     let dispatcher = quick(proxy.address).build();
     proxy.plan([Fault::HoldAnswer]);
@@ -155,7 +155,7 @@ async fn an_end_whose_dispatch_is_given_up_is_told_in_the_background() {
 }
 
 #[tokio::test]
-async fn spans_that_never_end_are_none_that_panic() {
+async fn spans_that_never_end_do_not_panic() {
     let forever = Duration::MAX;
     let dispatcher = quick(free_address()).give_up_after(forever).build();
     assert!(matches!(completed(&dispatcher, "1").await, Dispatched::Retrying));

@@ -70,7 +70,7 @@ async fn a_busy_proxy_is_no_proof_that_nothing_was_done() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_told_as_what_it_is_and_not_asked_for_again() {
+async fn an_endless_answer_is_an_error_and_not_retried() {
     let (server, proxy, client) = wired().await;
     proxy.plan([Fault::Endless(200)]);
     let error = client.app("acme").get().await.unwrap_err();

@@ -51,7 +51,7 @@ async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
 }
 
 #[tokio::test]
-async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
+async fn deliveries_pending_at_a_shutdown_are_sent_after_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
@@ -74,7 +74,7 @@ async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_shutdown_says_how_many_were_still_in_flight_and_those_are_sent_again() {
+async fn a_shutdown_reports_deliveries_in_flight_and_they_are_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     let hangs = Arc::new(AtomicBool::new(true));
     let hanging = hangs.clone();
@@ -125,7 +125,7 @@ async fn a_second_shutdown_waits_for_the_first() {
 }
 
 #[tokio::test]
-async fn after_a_shutdown_every_handle_says_that_it_is_over() {
+async fn after_a_shutdown_every_handle_reports_that_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();
@@ -148,7 +148,7 @@ async fn an_application_is_a_handle_that_keeps_the_engine_running() {
 }
 
 #[tokio::test]
-async fn a_send_that_nobody_waits_for_leaves_the_engine_in_order() {
+async fn a_cancelled_send_leaves_the_engine_intact() {
     let folder = tempfile::tempdir().unwrap();
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();

@@ -55,7 +55,7 @@ async fn ended(app: &Application, message: MessageId) -> Message {
 }
 
 #[tokio::test]
-async fn the_example_says_what_happens() {
+async fn the_example_prints_each_step() {
     let folder = tempfile::tempdir().unwrap();
     let lines = Mutex::new(Vec::new());
     example::run(folder.path(), |line| lines.lock().unwrap().push(line)).await.unwrap();

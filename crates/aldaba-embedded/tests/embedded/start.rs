@@ -17,7 +17,7 @@ fn own_policy(attempts: u32) -> Policy {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_what_to_do() {
+async fn invalid_input_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a file");
     std::fs::write(&file, "").unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use test_servers::Postgres;
 
 /// How long a test's claim waits unless the wait is what it is about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const CONNECTIONS: u32 = 16;
 
@@ -73,7 +73,7 @@ impl Database {
     }
 
     pub(crate) async fn claim_new(&self, event: &Event) -> SqlxPostgresTransaction {
-        new(self.ledger.claim(event, PATIENCE).await)
+        new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 
     /// Does something with this database from beside it.

@@ -106,7 +106,7 @@ pub(crate) struct Owner {
 impl Owner {
     fn start(orders: &Orders) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "an_owner_runs_where_it_is_told_to", "--nocapture", "--test-threads=1"]);
+        command.args(["--exact", "the_owner_process_runs_the_requested_mode", "--nocapture", "--test-threads=1"]);
         command.envs(orders.to_environment()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());

@@ -42,7 +42,7 @@ async fn a_mark_is_forgotten_when_its_life_is_over() {
 }
 
 #[tokio::test]
-async fn what_other_programs_wrote_is_respected() {
+async fn records_of_other_programs_are_respected() {
     let mut scene = Scene::set_with(short(millis(900))).await;
     let marks =
         [r#"{"processedAt":"2025-01-15T10:30:00.000Z","type":"payment.success"}"#, "1", "", "{", "\"x\""];
@@ -61,7 +61,7 @@ async fn what_other_programs_wrote_is_respected() {
 }
 
 #[tokio::test]
-async fn a_known_id_with_another_body_is_told_apart() {
+async fn a_known_id_with_another_body_is_recognized() {
     let scene = Scene::set().await;
     let other = event_of("a", r#"{"amount": 1}"#);
     let lease = claimed(&scene.leases, "a").await;
@@ -143,7 +143,7 @@ async fn a_lease_is_renewed_while_its_event_is_handled() {
 }
 
 #[tokio::test]
-async fn an_event_whose_handler_has_failed_is_anybodys_at_once() {
+async fn a_failed_event_can_be_claimed_at_once() {
     let mut scene = Scene::set().await;
     claimed(&scene.leases, "a").await.abandon().await;
     assert_eq!(scene.get(LOCK).await, None);
@@ -206,7 +206,7 @@ async fn a_lease_that_another_has_taken_is_known_to_be_lost() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_taken_is_completed_late_and_counted() {
+async fn an_expired_lease_that_is_free_is_completed_and_counted() {
     let mut scene = Scene::set().await;
     let lease = claimed(&scene.leases, "a").await;
     scene.command::<()>(&["DEL", LOCK]).await;
@@ -216,7 +216,7 @@ async fn what_nobody_has_taken_is_completed_late_and_counted() {
 }
 
 #[tokio::test]
-async fn a_renewal_takes_back_what_nobody_has_taken() {
+async fn a_renewal_takes_a_free_lease_again() {
     let mut scene = Scene::set_with(short(millis(900))).await;
     let lease = claimed(&scene.leases, "a").await;
     let lock = scene.get(LOCK).await;
@@ -228,7 +228,7 @@ async fn a_renewal_takes_back_what_nobody_has_taken() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_forgotten_the_scripts_is_told_again() {
+async fn a_server_that_lost_the_scripts_gets_them_again() {
     let mut scene = Scene::set_with(short(millis(600))).await;
     for id in ["a", "b"] {
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
@@ -245,7 +245,7 @@ async fn a_server_that_has_forgotten_the_scripts_is_told_again() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_dropped_on_its_way_leaves_no_lock() {
+async fn a_cancelled_claim_leaves_no_lock() {
     let mut scene = Scene::set().await;
     // So that the scripts are known and the connection is there.
     claimed(&scene.leases, "warm").await.abandon().await;
@@ -263,7 +263,7 @@ async fn a_claim_that_is_dropped_on_its_way_leaves_no_lock() {
 }
 
 #[tokio::test]
-async fn marking_goes_on_when_nobody_waits_for_it() {
+async fn marking_continues_when_nobody_awaits_it() {
     let mut scene = Scene::set().await;
     let lease = claimed(&scene.leases, "a").await;
     // It is begun, and dropped before the answer.
@@ -274,7 +274,7 @@ async fn marking_goes_on_when_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_cluster_needs_hash_tags_and_says_so() {
+async fn the_error_of_a_cluster_names_hash_tags() {
     let server = Redis::start_with(&["--cluster-enabled", "yes"]);
     let mut look = look(&server).await;
     redis::cmd("CLUSTER").arg(&["ADDSLOTSRANGE", "0", "16383"]).exec_async(&mut look).await.unwrap();

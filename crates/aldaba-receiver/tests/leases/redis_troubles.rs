@@ -82,7 +82,7 @@ async fn a_server_that_stands_still_fails_closed() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_the_server_goes() {
+async fn a_waiting_claim_fails_when_the_server_stops() {
     let scene = Scene::set_with(soon()).await;
     let lease = claimed(&scene.leases, "a").await;
     let leases = scene.leases.clone();
@@ -110,7 +110,7 @@ async fn connections_that_are_cut_are_not_noticed_outside() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_marked_when_the_server_is_back() {
+async fn handled_events_are_marked_when_the_server_is_back() {
     let mut scene = Scene::set_with(soon()).await;
     let lease = claimed(&scene.leases, "a").await;
     scene.server.kill();
@@ -125,7 +125,7 @@ async fn what_was_done_is_marked_when_the_server_is_back() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_marked_is_counted() {
+async fn events_that_could_not_be_marked_are_counted() {
     let scene = Scene::set_with(short(millis(600))).await;
     let done = claimed(&scene.leases, "a").await;
     let given_up = claimed(&scene.leases, "b").await;
@@ -265,7 +265,7 @@ impl ConnectionLike for LosesAnswers {
 }
 
 #[tokio::test]
-async fn a_step_whose_answer_was_lost_is_known_for_ones_own() {
+async fn an_operation_with_a_lost_answer_is_recognized() {
     let mut scene = Scene::set().await;
     // So that the scripts are known.
     claimed(&scene.leases, "warm").await.complete().await.unwrap();

@@ -88,9 +88,9 @@ pub(crate) async fn claimed<L: Ledger<Work = OwnedLease>>(leases: &L, id: &str) 
 pub(crate) async fn claimed_within<L: Ledger<Work = OwnedLease>>(
     leases: &L,
     id: &str,
-    patience: Duration,
+    wait_timeout: Duration,
 ) -> OwnedLease {
-    match leases.claim(&event(id), patience).await.unwrap() {
+    match leases.claim(&event(id), wait_timeout).await.unwrap() {
         Claim::New(lease) => lease,
         other => panic!("it should be new: {other:?}"),
     }

@@ -55,7 +55,7 @@ async fn a_handler_takes_the_event_its_body_and_its_lease_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_body_that_the_handler_cannot_read_is_a_failure_and_its_sender_is_told_what_is_wrong() {
+async fn an_unreadable_body_is_a_failure_and_the_sender_gets_the_reason() {
     async fn paid(EventJson(payment): EventJson<Payment>) {
         let _ = payment.amount;
     }
@@ -77,7 +77,7 @@ async fn the_layer_can_be_around_a_whole_router() {
 }
 
 #[tokio::test]
-async fn without_a_layer_a_handler_is_told_so_and_does_not_run() {
+async fn a_handler_without_a_layer_does_not_run() {
     async fn lease(_: Lease<MemoryLeases>) {
         panic!("it must not run");
     }
@@ -95,7 +95,7 @@ async fn without_a_layer_a_handler_is_told_so_and_does_not_run() {
 
 /// The inner one would wait for the outer one, which waits for it.
 #[tokio::test]
-async fn a_receiver_around_a_receiver_is_told_so_at_once_and_nothing_runs() {
+async fn nested_receivers_are_an_immediate_error() {
     async fn paid(_: Event) {
         panic!("it must not run");
     }

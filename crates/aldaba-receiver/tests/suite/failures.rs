@@ -140,7 +140,7 @@ pub(crate) async fn what_an_error_says_is_told_only_if_it_is_meant_to_be<S: Stag
 }
 
 pub(crate) async fn a_handler_that_keeps_its_work_has_failed<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(200))).await;
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(Duration::from_millis(200))).await;
     let event = Sent::new("evt_kept");
     scene.next([Act::WorkThenKeep]);
     scene.send(&event).await.is_refused(500);

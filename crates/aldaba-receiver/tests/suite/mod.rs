@@ -89,7 +89,7 @@ macro_rules! suite {
             refusals::a_body_that_does_not_come_is_not_waited_for,
             waiting::e4_a_copy_waits_for_the_end_and_is_then_a_duplicate,
             waiting::e4_a_copy_takes_over_when_the_first_one_fails,
-            waiting::e4_past_the_patience_a_copy_is_told_to_come_again,
+            waiting::e4_past_the_wait_timeout_a_copy_is_told_to_come_again,
             leaving::a_handler_goes_on_when_its_sender_has_gone,
             leaving::a_handler_stops_with_its_sender_where_that_was_chosen,
             leaving::a_program_can_let_its_handlers_end,

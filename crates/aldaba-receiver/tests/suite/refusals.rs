@@ -116,7 +116,7 @@ pub(crate) async fn an_id_in_progress_with_another_body_is_a_conflict<S: Stage>(
 }
 
 pub(crate) async fn a_ledger_that_is_down_runs_nothing_and_asks_again<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(500))).await;
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(Duration::from_millis(500))).await;
     let event = Sent::new("evt_while_down");
     scene.stage.take_down().await;
     let reply = scene.send(&event).await;

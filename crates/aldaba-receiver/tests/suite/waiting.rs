@@ -39,8 +39,8 @@ pub(crate) async fn e4_a_copy_takes_over_when_the_first_one_fails<S: Stage>(stag
     assert_eq!(scene.runs(), 2);
 }
 
-pub(crate) async fn e4_past_the_patience_a_copy_is_told_to_come_again<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(A_WHILE)).await;
+pub(crate) async fn e4_past_the_wait_timeout_a_copy_is_told_to_come_again<S: Stage>(stage: S) {
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(A_WHILE)).await;
     let event = Sent::new("evt_slow");
     scene.next([Act::WorkThenWait]);
     let first = scene.sending(&event);

@@ -11,7 +11,7 @@ use crate::numbers::{counted, largest};
 use crate::receiver::{Behaviour, Receiver, url};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Server;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -28,7 +28,7 @@ const MOST_GROWTH_MIB: f64 = 64.0;
 const MOST_LATENCY_MS: f64 = 50.0;
 const MOST_RESTART_SECONDS: f64 = 2.0;
 const MESSAGES_TO_OTHERS: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// What every round starts from.
@@ -48,7 +48,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
         let (mut without, mut with) = (f64::NAN, f64::NAN);
         let folder = suite.copy(&prepared.with)?;
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let _silent = Hole::start(prepared.address)?;
             match side {
                 Side::A => {
@@ -139,7 +139,7 @@ fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
         open(api, Traffic::to(&path), schedule).await
     })?;
     all_accepted(&sent)?;
-    receiver.wait_for_different(MESSAGES_TO_OTHERS, PATIENCE);
+    receiver.wait_for_different(MESSAGES_TO_OTHERS, WAIT_TIMEOUT);
     Ok(receiver.arrivals().iter().map(|arrival| millis(arrival.latency())).collect())
 }
 
@@ -147,7 +147,7 @@ fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
 fn restart(suite: &Suite, folder: &TempDir, address: SocketAddr, drain: f64) -> Result<(f64, f64)> {
     let receiver = Receiver::start(address)?;
     let server = suite.launch(folder).start()?;
-    if !receiver.wait_for(1, PATIENCE) {
+    if !receiver.wait_for(1, WAIT_TIMEOUT) {
         return Ok((f64::INFINITY, 0.0));
     }
     let first = receiver.arrivals().first().map(|arrival| arrival.at).ok_or("nothing arrived")?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How much later the slowest hundredth may arrive beside neighbours: one or the other.
 const MOST_TIMES: f64 = 1.2;
 const MOST_MORE_MS: f64 = 2.0;
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 256;
 const BYTES: usize = 256;
 
@@ -82,7 +82,7 @@ impl Steady {
         })?;
         let accepted = sent.iter().filter(|sent| sent.accepted()).count();
         let expected = accepted * each;
-        let until = clock::now() + clock::nanos(PATIENCE);
+        let until = clock::now() + clock::nanos(WAIT_TIMEOUT);
         let mut latencies = self.latencies(receiver);
         // Neighbours' arrivals count too, so how many to wait for is not known.
         while latencies.len() < expected && clock::now() < until {

@@ -9,7 +9,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::numbers::counted;
 use crate::receiver::{Behaviour, url};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -25,7 +25,7 @@ const ENDPOINTS: usize = 40_000;
 /// Connections to holes that must be open before it is measured. One organization alone may have 1,536: three quarters of the
 /// half of the cap that lanes share which are not known to answer (ADR 4).
 const OPEN: usize = 1_450;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -38,7 +38,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let prepared = prepare(suite, &addresses, endpoints)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let hole = Hole::at_all(&addresses)?;
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             let server = suite.launch(&folder).start()?;
@@ -78,7 +78,7 @@ fn addresses() -> Result<Vec<SocketAddr>> {
 }
 
 fn fill(hole: &Hole, wanted: usize) {
-    let until = clock::now() + clock::nanos(PATIENCE);
+    let until = clock::now() + clock::nanos(WAIT_TIMEOUT);
     while hole.open() < wanted && clock::now() < until {
         sleep(Duration::from_millis(20));
     }

@@ -8,7 +8,7 @@ use crate::flood::InterimFlood;
 use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::receiver::{Behaviour, url};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let address = free_address()?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let flood = InterimFlood::start(address)?;
             let folder = suite.empty_folder()?;
             let launch = suite.launch(&folder);

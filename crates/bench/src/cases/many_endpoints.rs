@@ -10,7 +10,7 @@ use crate::numbers::{counted, largest};
 use crate::receiver::{Behaviour, Receiver, url};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Server;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -29,7 +29,7 @@ const SILENCE_SECONDS: f64 = 60.0;
 const MOST_ROUNDS: usize = 2;
 const MOST_MB: f64 = 250.0;
 /// A hundred gigabytes leave in that time, or the case ends.
-const PATIENCE: Duration = Duration::from_secs(900);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(900);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let fan_out = FAN_OUT.map(|(apps, endpoints)| (suite.count(apps, 1), endpoints));
@@ -40,7 +40,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let (prepared, paths) = prepare(suite, address, &fan_out)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = suite.copy(&prepared)?;
             let server = suite.launch(&folder).start()?;
             match side {
@@ -48,7 +48,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
                     let receiver = Receiver::start(address)?;
                     let began = clock::now();
                     accept(suite, &server, &paths)?;
-                    let arrived = receiver.wait_for_different(endpoints, PATIENCE);
+                    let arrived = receiver.wait_for_different(endpoints, WAIT_TIMEOUT);
                     sheet.put("taken: memory at its peak, MB", 0, server.peak()? / 1e6);
                     sheet.put("missing", 0, (endpoints - arrived) as f64);
                     sheet.put("taken: delivered/s", 0, arrived as f64 / clock::seconds(clock::now() - began));

@@ -3,6 +3,7 @@
 mod backlog;
 mod beside;
 mod black_holes;
+mod fairness;
 mod fan_out;
 mod history;
 mod interim_flood;
@@ -13,7 +14,6 @@ mod shared_origin;
 mod silent_dns;
 mod slow_neighbours;
 mod throttle;
-mod turns;
 
 use crate::Result;
 use crate::report::Report;
@@ -68,7 +68,7 @@ pub(crate) const ALL: &[Case] = &[
         asks: "how long lists and statistics of a million attempts take",
         run: history::run,
     },
-    Case { name: turns::NAME, asks: "whether endpoints get their turns alike", run: turns::run },
+    Case { name: fairness::NAME, asks: "whether all endpoints wait equally long", run: fairness::run },
 ];
 
 pub(crate) fn named(name: &str) -> std::result::Result<&'static Case, String> {

@@ -4,12 +4,12 @@
 use crate::Result;
 use crate::clock::{self, Nanos, SECOND, millis, nanos, seconds};
 use crate::cores::{Apart, FIRST};
-use crate::load::{Fate, Schedule, Sent, Traffic, Until, closed, open};
+use crate::load::{Schedule, SendResult, SentMessage, Traffic, Until, closed, open};
 use crate::numbers::percentile;
 use crate::receiver::{Arrival, Behaviour, Receiver};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Launch;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -31,7 +31,7 @@ const PROBE_SECONDS: f64 = 10.0;
 const ON_TIME_MS: f64 = 20.0;
 /// So many on time in a row, and the server is itself again.
 const IN_A_ROW: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let (finding, loading) = (suite.seconds(5.0, 1.0), suite.seconds(15.0, 2.0));
@@ -43,7 +43,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
         let capacity = capacity(suite, CONNECTIONS, finding)?.max(few);
         sheet.put("accepted/s, 64 connections", 0, few);
         sheet.put("capacity, accepted/s", 0, capacity);
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let behaviour = if side == Side::A { Behaviour::AtOnce } else { Behaviour::After(SLOW_MILLIS) };
             let storm = Storm::of(suite, behaviour, capacity * TIMES_CAPACITY, loading)?;
             match side {
@@ -105,8 +105,8 @@ fn fan_out(receiver: &Receiver, behaviour: Behaviour) -> Vec<NewEndpoint> {
 
 /// What the load met.
 struct Storm {
-    sent: Vec<Sent>,
-    probes: Vec<Sent>,
+    sent: Vec<SentMessage>,
+    probes: Vec<SentMessage>,
     schedule: Schedule,
     arrivals: Vec<Arrival>,
 }
@@ -137,12 +137,12 @@ impl Storm {
         })?;
         if behaviour == Behaviour::AtOnce {
             let accepted = sent.iter().chain(&probes).filter(|sent| sent.accepted()).count();
-            receiver.wait_for_different(accepted, PATIENCE);
+            receiver.wait_for_different(accepted, WAIT_TIMEOUT);
         }
         Ok(Self { sent, probes, schedule, arrivals: arrivals(&receiver) })
     }
 
-    fn accepted(&self) -> impl Iterator<Item = &Sent> {
+    fn accepted(&self) -> impl Iterator<Item = &SentMessage> {
         self.sent.iter().filter(|sent| sent.accepted())
     }
 
@@ -155,11 +155,11 @@ impl Storm {
     fn put(&self, sheet: &mut Sheet, capacity: f64) {
         let arrived: HashMap<u64, Nanos> =
             self.arrivals.iter().map(|arrival| (arrival.stamp.number, arrival.at)).collect();
-        let refused: Vec<&Sent> =
-            self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Refused { .. })).collect();
-        let rude = refused.iter().filter(|sent| !polite(sent.fate)).count();
-        let lost = self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Lost(_))).count();
-        let took = |sent: &Sent| millis(sent.took());
+        let refused: Vec<&SentMessage> =
+            self.sent.iter().filter(|sent| matches!(sent.result, SendResult::Refused { .. })).collect();
+        let rude = refused.iter().filter(|sent| !polite(sent.result)).count();
+        let lost = self.sent.iter().filter(|sent| matches!(sent.result, SendResult::Lost(_))).count();
+        let took = |sent: &SentMessage| millis(sent.took());
         let accepted: Vec<f64> = self.accepted().map(took).collect();
         let refusals: Vec<f64> = refused.into_iter().map(took).collect();
         let arrivals = self.accepted().filter_map(|sent| Some((arrived.get(&sent.number)?, sent.began)));
@@ -191,9 +191,9 @@ impl Storm {
 
     /// Seconds from the end of the load until probes are on time again, of those that count.
     fn recovery(&self, arrived: &HashMap<u64, Nanos>, counts: impl Fn(u64) -> bool) -> f64 {
-        let mut probes: Vec<&Sent> = self.probes.iter().filter(|probe| counts(probe.number)).collect();
+        let mut probes: Vec<&SentMessage> = self.probes.iter().filter(|probe| counts(probe.number)).collect();
         probes.sort_unstable_by_key(|probe| probe.number);
-        let on_time = |probe: &&Sent| {
+        let on_time = |probe: &&SentMessage| {
             arrived.get(&probe.number).is_some_and(|at| millis(at.saturating_sub(probe.due)) < ON_TIME_MS)
         };
         let well = probes.windows(IN_A_ROW).find(|row| row.iter().all(on_time));
@@ -208,6 +208,6 @@ fn arrivals(receiver: &Receiver) -> Vec<Arrival> {
 }
 
 /// A refusal that tells the client what to do.
-fn polite(fate: Fate) -> bool {
-    matches!(fate, Fate::Refused { status: 429 | 503, retry_after: true })
+fn polite(result: SendResult) -> bool {
+    matches!(result, SendResult::Refused { status: 429 | 503, retry_after: true })
 }

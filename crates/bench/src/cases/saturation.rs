@@ -7,7 +7,7 @@ use crate::numbers::{counted, percentile};
 use crate::payload::Stamp;
 use crate::receiver::{Behaviour, Receiver, different};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use crate::{Error, Result};
 use aldaba_signature::SigningKey;
@@ -24,7 +24,7 @@ const BYTES: usize = 1024;
 /// Straight to the receiver it is much quicker: more messages, so that it lasts about as long.
 const LIMIT_TIMES: usize = 4;
 const LEAST_SHARE: f64 = 0.15;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a second copy of a message is waited for.
 const DUPLICATES: Duration = Duration::from_millis(500);
 
@@ -33,7 +33,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
         let (mut limit, mut run) = (f64::NAN, None);
-        for side in by_turns(round) {
+        for side in alternating(round) {
             match side {
                 Side::A => limit = straight(suite, messages)?,
                 Side::B => run = Some(through(suite, messages)?),
@@ -81,7 +81,7 @@ fn through(suite: &Suite, messages: usize) -> Result<Run> {
 
     let cpu = server.cpu()?;
     let sent = suite.load.block_on(closed(api, traffic, CONNECTIONS, Until::Count(messages as u64)))?;
-    let arrived = receiver.wait_for_different(messages, PATIENCE);
+    let arrived = receiver.wait_for_different(messages, WAIT_TIMEOUT);
     let cpu = server.cpu()? - cpu;
     all_accepted(&sent)?;
     receiver.wait_for(usize::MAX, DUPLICATES);

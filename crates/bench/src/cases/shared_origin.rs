@@ -6,7 +6,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::numbers::counted;
 use crate::receiver::{Behaviour, Receiver};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::thread::sleep;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let prepared = prepare(suite, &receiver, silent)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             receiver.forget();
             let server = suite.launch(&folder).with("WEBHOOK_TIMEOUT_MS", ATTEMPT_MILLIS).start()?;

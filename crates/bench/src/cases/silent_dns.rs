@@ -9,7 +9,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::name_server::SilentNameServer;
 use crate::numbers::counted;
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let prepared = prepare(suite, names, &resolv_conf)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             let before = silent.questions();
             let server = suite.launch(&folder).with_name_servers(&resolv_conf).start()?;

@@ -25,7 +25,7 @@ const TOLERANCE: f64 = 0.02;
 /// Every third message fails once; `job-status` tries it again after a second, without host control.
 const BEHAVIOUR: Behaviour = Behaviour::Fails { every: 3, tries: 1 };
 const POLICY: &str = "job-status";
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let length = suite.seconds(SECONDS, 6.0);
@@ -108,7 +108,7 @@ impl Run {
         let parts = ends.len() + 1;
         for life in 0..parts {
             let (before, server) = (receiver.count(), suite.launch(folder).start()?);
-            if !receiver.wait_for(before + 1, PATIENCE) {
+            if !receiver.wait_for(before + 1, WAIT_TIMEOUT) {
                 return Err("nothing arrived".into());
             }
             let first = receiver.arrivals()[before].at;
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_counted_wherever_it_begins() {
+    fn a_busy_second_is_found_at_any_offset() {
         let at = |tenths: u64| tenths * SECOND / 10;
         let run = Run { arrivals: [0, 8, 9, 12, 17, 18].map(at).into(), lives: vec![(0, 2 * SECOND)] };
         assert_eq!(run.most_in_a_second(), 4.0, "8, 9, 12 and 17");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_after_the_end_of_a_life_is_not_in_its_share() {
+    fn arrivals_after_the_end_are_not_counted() {
         let run =
             Run { arrivals: vec![0, SECOND, 2 * SECOND], lives: vec![(0, SECOND), (2 * SECOND, 3 * SECOND)] };
         assert_eq!(run.share(), 2.0 / 100.0);

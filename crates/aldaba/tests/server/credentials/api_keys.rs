@@ -90,7 +90,7 @@ async fn keys_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_makes_one_key_and_says_that_it_cannot_show_it_again() {
+async fn a_repeated_request_creates_one_key_and_does_not_show_it_again() {
     let server = Running::start().await;
     let body = json!({"name": "a", "scope": "admin"}).to_string();
     server.client.post_once("/api-key", "once", body.clone()).await.expect(201);

@@ -98,7 +98,7 @@ const WITHOUT: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves() {
+async fn every_changing_route_has_a_known_audit_row() {
     let server = Running::start().await;
     let document = server.client.get("/openapi.json").await.expect(200);
     let mut changing = BTreeSet::new();
@@ -134,7 +134,7 @@ fn the_documentation_names_every_action() {
 }
 
 #[tokio::test]
-async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
+async fn every_change_has_an_audit_row_and_a_refused_one_has_none() {
     let server = Running::start().await;
     let key = json!({"name": "the shop", "scope": "admin"}).to_string();
     let key = server.client.post("/api-key", key).await.expect(201);
@@ -220,7 +220,7 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_leaves_no_row() {
+async fn a_change_without_effect_has_no_audit_row() {
     let server = Running::delivering().await;
     let client = &server.client;
     let app = server.application().await;
@@ -288,7 +288,7 @@ async fn an_import_is_one_row_with_how_many_it_has_changed() {
 }
 
 #[tokio::test]
-async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
+async fn discards_cancellations_and_resends_have_audit_rows() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // Nobody is there: it dies at once, or waits.
@@ -351,7 +351,7 @@ async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
 }
 
 #[tokio::test]
-async fn the_log_is_filtered_and_paged_and_another_organization_sees_none_of_it() {
+async fn the_audit_log_is_filtered_paged_and_private_to_the_organization() {
     let server = Running::start().await;
     let (a, b) = (server.application().await, server.application().await);
     for app in [&a, &b] {

@@ -130,7 +130,7 @@ async fn proxy() -> (u16, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn everything_leaves_through_the_operators_proxy() {
+async fn every_request_uses_the_operators_proxy() {
     let (port, connections) = proxy().await;
     let authority = Authority::new();
     let server = Running::with(|config| {

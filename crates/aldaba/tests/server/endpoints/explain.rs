@@ -32,7 +32,7 @@ fn says(one: &Value, words: &str) {
 }
 
 #[tokio::test]
-async fn every_endpoint_says_why_it_got_a_message_or_not() {
+async fn every_endpoint_explains_why_it_got_a_message_or_not() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let (good, bad) = (Receiver::answering(200, "").await, Receiver::answering(503, "").await);
@@ -107,7 +107,7 @@ async fn both_kinds_of_endpoints_come_in_pages() {
 }
 
 #[tokio::test]
-async fn what_is_held_says_by_what() {
+async fn held_deliveries_name_the_cause() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // The policy gives the endpoint up as soon as a delivery is exhausted.

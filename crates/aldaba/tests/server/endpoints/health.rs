@@ -160,7 +160,7 @@ async fn d4_d5_a_failed_endpoint_holds_its_messages_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_resume_that_has_nothing_to_do_or_cannot_be_says_so() {
+async fn a_useless_or_impossible_resume_is_explained() {
     let patient = Patient::failing(json!({"name": "standard"}), json!({})).await;
     let before = patient.endpoint().await;
     let resumed = patient.resume().await;
@@ -194,7 +194,7 @@ async fn setting_disabled_to_false_resumes_a_failed_endpoint_and_to_true_changes
 }
 
 #[tokio::test]
-async fn standard_turns_an_endpoint_off_at_410_and_a_resume_takes_it_back() {
+async fn standard_turns_an_endpoint_off_at_410_and_a_resume_enables_it() {
     let mut patient = Patient::failing(json!({"name": "standard"}), json!({})).await;
     patient.receiver.answer(410);
     let gone = patient.send().await;
@@ -214,7 +214,7 @@ async fn standard_turns_an_endpoint_off_at_410_and_a_resume_takes_it_back() {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_probed_and_recovers_by_itself_where_the_policy_says_so() {
+async fn an_endpoint_is_probed_and_recovers_if_the_policy_allows_it() {
     let mut policy = strict();
     policy["probe"] = json!({"firstGap": "1s", "longestGap": "4s"});
     let mut patient = Patient::failing(policy, json!({})).await;
@@ -245,7 +245,7 @@ async fn an_endpoint_is_probed_and_recovers_by_itself_where_the_policy_says_so()
 }
 
 #[tokio::test]
-async fn while_an_endpoint_is_turned_off_its_messages_are_skipped_and_say_why() {
+async fn messages_for_a_disabled_endpoint_are_skipped_with_the_reason() {
     let mut patient = Patient::failing(json!({"name": "quick"}), json!({"disabled": true})).await;
     patient.receiver.answer(200);
     let off = patient.endpoint().await;
@@ -262,7 +262,7 @@ async fn while_an_endpoint_is_turned_off_its_messages_are_skipped_and_say_why() 
 }
 
 #[tokio::test]
-async fn what_waits_when_an_endpoint_is_turned_off_stays_until_it_is_turned_on() {
+async fn pending_deliveries_stay_while_their_endpoint_is_turned_off() {
     let mut policy = strict();
     policy["schedule"] = json!({"type": "list", "delays": ["1s", "1s", "1s", "1s"]});
     let mut patient = Patient::failing(policy, json!({})).await;
@@ -278,7 +278,7 @@ async fn what_waits_when_an_endpoint_is_turned_off_stays_until_it_is_turned_on()
 }
 
 #[tokio::test]
-async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
+async fn held_messages_wait_for_a_disabled_endpoint_across_a_restart() {
     let mut patient = Patient::failing(strict(), json!({"whenDisabled": "hold", "disabled": true})).await;
     patient.receiver.answer(200);
     let before = patient.send().await;
@@ -300,7 +300,7 @@ async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_success_that_comes_late_does_not_shorten_the_outage_that_is_recovered() {
+async fn a_late_success_does_not_shorten_the_recovered_outage() {
     let (first, well) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
     // The first message fails. Others are answered well, but not before the endpoint has failed.
     let judge = {

@@ -41,7 +41,7 @@ fn allow(config: &mut aldaba::config::Config) {
 }
 
 #[tokio::test]
-async fn a_host_that_is_held_back_is_listed_survives_a_restart_and_is_released_by_hand() {
+async fn a_held_host_is_listed_survives_a_restart_and_can_be_released() {
     let mut server = Running::delivering().await;
     let mut receiver = Receiver::answering(503, "no").await;
     server.client.post("/policy", wary()).await.expect(201);
@@ -179,7 +179,7 @@ async fn the_gate_of_a_host_itself_concerns_its_organization_and_applications_th
 }
 
 #[tokio::test]
-async fn what_waits_behind_the_gate_of_a_host_is_counted_for_whoever_asks() {
+async fn deliveries_behind_a_closed_gate_are_counted_for_the_caller() {
     let host = Unreachable::new(wary()).await;
     let server = &host.server;
     let other = server.application().await;

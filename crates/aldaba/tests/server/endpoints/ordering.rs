@@ -74,7 +74,7 @@ async fn until(server: &Running, path: &str, wanted: impl Fn(&Value) -> bool) ->
 }
 
 #[tokio::test]
-async fn what_comes_later_waits_for_the_retries_of_the_first() {
+async fn later_messages_wait_for_the_retries_of_the_first() {
     let mut receiver = refusing(|n| if n % 4 == 1 { 2 } else { 0 }).await;
     let (server, app, endpoint) = with_endpoint(&receiver, json!({"ordering": "fifo"})).await;
     let path = format!("/app/{app}/endpoint/{endpoint}");
@@ -88,7 +88,7 @@ async fn what_comes_later_waits_for_the_retries_of_the_first() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_the_first_says_that_it_goes_no_sooner() {
+async fn deliveries_behind_the_first_show_that_they_wait_for_it() {
     let mut receiver = refusing(|_| 100).await;
     let (server, app, _) = with_endpoint(&receiver, json!({"ordering": "fifo", "policy": "standard"})).await;
     let (first, second) = (send(&server, &app, 1).await, send(&server, &app, 2).await);
@@ -112,7 +112,7 @@ async fn a_message_that_is_never_taken_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_never_taken_blocks_until_the_owner_says_otherwise() {
+async fn a_failing_message_blocks_until_the_owner_skips_it() {
     let mut receiver = refusing(|n| if n == 1 { 100 } else { 0 }).await;
     let (server, app, endpoint) =
         with_endpoint(&receiver, json!({"ordering": "fifo", "onExhausted": "block"})).await;
@@ -164,7 +164,7 @@ async fn an_endpoint_becomes_ordered_while_deliveries_wait() {
 }
 
 #[tokio::test]
-async fn what_a_replay_opens_for_later_holds_up_nobody() {
+async fn a_replay_for_later_does_not_delay_other_deliveries() {
     let mut receiver = refusing(|_| 0).await;
     let server = Running::delivering().await;
     let app = server.application().await;
@@ -192,7 +192,7 @@ async fn what_a_replay_opens_for_later_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_combinations_are_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/endpoint");

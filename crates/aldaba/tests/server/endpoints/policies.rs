@@ -37,7 +37,7 @@ async fn d1_b4_a_preview_plans_what_the_engine_does() {
 }
 
 #[tokio::test]
-async fn a_preview_that_cannot_be_made_says_why() {
+async fn an_impossible_preview_is_explained() {
     let server = Running::start().await;
     for (query, field) in [("outage=soon", "outage"), ("outage=90", "outage"), ("seed=-1", "seed")] {
         let refused = server.client.get(&format!("/policy/quick/preview?{query}")).await.expect(422);
@@ -106,7 +106,7 @@ async fn a_put_makes_a_policy_that_is_not_there_and_replaces_one_that_is() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_says_which_field_and_why() {
+async fn the_error_of_an_invalid_policy_names_the_field_and_the_reason() {
     let server = Running::start().await;
     let mut wrong = patient();
     wrong["schedule"]["delays"] = json!(["1m", "soon"]);

@@ -219,7 +219,7 @@ async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
 }
 
 #[tokio::test]
-async fn e1_an_event_id_that_no_header_could_hold_is_refused_at_the_door() {
+async fn e1_an_event_id_that_no_header_can_hold_is_refused_on_intake() {
     let server = Running::start().await;
     let app = server.application().await;
     let long = "x".repeat(257);
@@ -250,7 +250,7 @@ fn acme() -> Value {
 }
 
 #[tokio::test]
-async fn a_profile_of_ones_own_says_what_its_templates_say() {
+async fn a_custom_profile_sends_its_templates() {
     let server = Running::delivering().await;
     server.client.post("/profile", acme().to_string()).await.expect(201);
     let mut stage = Stage::on(server, json!("acme")).await;

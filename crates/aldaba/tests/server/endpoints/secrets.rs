@@ -39,7 +39,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn headers_are_sent_from_the_next_message_on_and_changed_at_once() {
+async fn header_changes_apply_from_the_next_message() {
     let mut stage = Stage::new(json!({"headers": {"X-Team": "billing", "x-api-key": "k-1"}})).await;
     let arrival = stage.arrival().await;
     assert_eq!(
@@ -143,7 +143,7 @@ async fn a_repeated_rotation_rotates_once_and_ten_old_keys_are_the_most() {
 }
 
 #[tokio::test]
-async fn the_public_keys_of_an_application_are_open_to_whoever_verifies() {
+async fn the_public_keys_of_an_application_are_readable_without_credentials() {
     let mut stage = Stage::new(json!({"secret": ASYMMETRIC})).await;
     let shown = stage.server.client.get(&format!("{}/secret", stage.path)).await.expect(200);
     let public =
@@ -172,7 +172,7 @@ async fn the_public_keys_of_an_application_are_open_to_whoever_verifies() {
 }
 
 #[tokio::test]
-async fn public_keys_are_answered_anew_after_every_change_and_as_their_keys_end() {
+async fn public_keys_change_with_every_rotation_and_expiry() {
     let stage = Stage::new(json!({"secret": ASYMMETRIC})).await;
     let nobody = stage.server.client.anonymous();
     let path = format!("/app/{}/jwks.json", stage.app);
@@ -191,7 +191,7 @@ async fn public_keys_are_answered_anew_after_every_change_and_as_their_keys_end(
 }
 
 #[tokio::test]
-async fn those_who_ask_for_public_keys_have_a_rate_of_their_own() {
+async fn requests_for_public_keys_have_their_own_rate() {
     let stage = Stage::new(json!({"secret": ASYMMETRIC})).await;
     let path = format!("/app/{}/jwks.json", stage.app);
     let mut asking = tokio::task::JoinSet::new();

@@ -279,7 +279,7 @@ async fn a_key_is_accepted_once_though_the_clock_is_25_hours_ahead() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_while_the_clock_was_ahead_leaves_at_once_when_it_is_right() {
+async fn messages_accepted_while_the_clock_was_ahead_are_sent_when_it_is_right() {
     for offset in [25 * HOUR, DAYS_400, YEARS_8] {
         let server = start(tempfile::tempdir().unwrap(), offset).await;
         let mut receiver = Receiver::answering(200, "ok").await;

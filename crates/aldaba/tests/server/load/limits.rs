@@ -33,7 +33,7 @@ async fn many(server: &Running, app: &str, count: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_organization_that_asks_too_often_is_told_to_wait() {
+async fn an_organization_over_its_rate_gets_retry_after() {
     let server = Running::with(|config| config.limits.rates.organization = 2).await;
     // At once: while the disk takes its time, the rate allows more.
     let asked = join_all((0..3).map(|_| server.client.post("/app", r#"{"name":"a"}"#))).await;
@@ -58,7 +58,7 @@ async fn an_organization_that_asks_too_often_is_told_to_wait() {
 }
 
 #[tokio::test]
-async fn an_application_has_one_rate_by_whatever_name_it_is_called() {
+async fn an_application_has_one_rate_for_its_id_and_uid() {
     let server = Running::with(|config| config.limits.rates.application = 2).await;
     let made = server.client.post("/app", r#"{"name":"a","uid":"my-app"}"#).await.expect(201);
     let other = server.application().await;
@@ -221,7 +221,7 @@ async fn the_rate_of_an_application_holds_for_all_its_endpoints_together() {
 }
 
 #[tokio::test]
-async fn an_endpoint_says_whether_its_own_rate_holds_it_back() {
+async fn an_endpoint_shows_whether_its_rate_delays_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -246,7 +246,7 @@ async fn an_endpoint_says_whether_its_own_rate_holds_it_back() {
 }
 
 #[tokio::test]
-async fn whoever_is_for_one_application_uses_up_no_others_rate_and_learns_nothing_of_it() {
+async fn credentials_of_one_application_cannot_use_or_see_the_rate_of_another() {
     let server = Running::with(|config| config.limits.rates.application = 5).await;
     let mut ids = Vec::new();
     for uid in ["one", "two"] {

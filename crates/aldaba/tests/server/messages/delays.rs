@@ -40,7 +40,7 @@ fn assert_in_time(attempt: Timestamp, moment: Timestamp) {
 }
 
 #[tokio::test]
-async fn a_message_leaves_at_its_moment() {
+async fn a_delayed_message_is_sent_at_its_time() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -64,7 +64,7 @@ async fn a_message_leaves_at_its_moment() {
 }
 
 #[tokio::test]
-async fn a_message_leaves_at_its_moment_although_the_server_was_started_anew() {
+async fn a_delayed_message_is_sent_at_its_time_after_a_restart() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -116,7 +116,7 @@ async fn send(server: &Running, app: &str, number: i64, deliver_at: Option<Times
 }
 
 #[tokio::test]
-async fn on_an_ordered_endpoint_a_message_takes_its_place_when_its_time_has_come() {
+async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_at_its_time() {
     let server = Running::delivering().await;
     let policy =
         json!({"name": "brisk", "schedule": {"type": "list", "delays": ["2s"]}, "jitter": {"type": "none"}});
@@ -167,7 +167,7 @@ async fn attempted_at(server: &Running, app: &str, message: &str, endpoint: &str
 }
 
 #[tokio::test]
-async fn on_an_ordered_endpoint_it_takes_its_place_in_time_although_the_server_was_started_anew() {
+async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_after_a_restart() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -215,7 +215,7 @@ async fn an_endpoint_may_change_its_ordering_or_go_while_a_message_for_later_wai
 }
 
 #[tokio::test]
-async fn whoever_asks_again_under_the_same_key_hears_what_was_accepted_before() {
+async fn a_repeat_with_the_same_key_returns_the_accepted_message() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");

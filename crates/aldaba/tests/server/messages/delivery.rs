@@ -76,7 +76,7 @@ async fn delivered(prefix: &str, profile: Value) {
 }
 
 #[tokio::test]
-async fn a_message_arrives_signed_as_standard_webhooks_says() {
+async fn a_message_arrives_with_a_standard_webhooks_signature() {
     delivered("webhook", Value::Null).await;
 }
 
@@ -159,7 +159,7 @@ async fn only_the_endpoints_that_want_a_message_get_it() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_before_a_stop_is_delivered_after_it() {
+async fn messages_accepted_before_a_stop_are_delivered_after_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // Nobody listens there until the server has stopped.

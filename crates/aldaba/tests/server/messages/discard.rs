@@ -109,7 +109,7 @@ async fn a_waiting_delivery_is_cancelled_before_its_next_send() {
 }
 
 #[tokio::test]
-async fn what_is_being_sent_is_not_cancelled() {
+async fn deliveries_in_flight_are_not_cancelled() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // It takes connections and says nothing.
@@ -160,7 +160,7 @@ async fn everything_that_waits_for_an_endpoint_is_cancelled_and_stays_so_after_a
 }
 
 #[tokio::test]
-async fn what_waits_for_a_deleted_endpoint_ends_with_it() {
+async fn deliveries_of_a_deleted_endpoint_end_with_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     policy(&server, "later", json!({"schedule": {"type": "list", "delays": ["1h"]}})).await;

@@ -388,7 +388,7 @@ async fn a_search_finds_what_the_list_finds() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_a_400_and_what_is_out_of_bounds_a_422() {
+async fn unreadable_input_is_a_400_and_input_out_of_bounds_a_422() {
     let server = Running::start().await;
     let app = server.application().await;
     let endpoint = server.endpoint(&app, json!({"uid": "e"})).await;

@@ -220,7 +220,7 @@ async fn c4_and_c6_an_http_failure_is_retried_with_growing_delays_until_the_atte
 }
 
 #[tokio::test]
-async fn c5_a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_were() {
+async fn c5_a_timeout_and_a_refused_connection_have_an_error_and_no_status() {
     let server = Running::with(|config| {
         local(config);
         config.overrides.job_timeout = Duration::from_millis(200);
@@ -357,7 +357,7 @@ async fn c8_redirects_are_followed_and_each_hop_is_vetted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
+async fn an_invalid_job_is_explained_and_not_stored() {
     let server = Running::start().await;
     let app = server.application().await;
     let good =
@@ -448,7 +448,7 @@ async fn a_field_that_is_misspelt_is_refused_and_not_taken_for_one_that_is_left_
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused_with_words_that_say_so() {
+async fn a_body_that_is_not_a_json_object_is_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     for (body, words) in [
@@ -464,7 +464,7 @@ async fn a_body_that_is_no_json_object_is_refused_with_words_that_say_so() {
 }
 
 #[tokio::test]
-async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request() {
+async fn schema_errors_of_a_job_name_the_fields_of_the_request() {
     let server = Running::start().await;
     let app = server.application().await;
     let schema = json!({"type": "object", "required": ["zzz"], "properties": {"result": {"type": "object",
@@ -481,7 +481,7 @@ async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request()
 }
 
 #[test]
-fn a_bad_value_of_a_variable_stops_the_start_and_says_what_is_expected() {
+fn an_invalid_environment_variable_stops_the_start_with_an_explanation() {
     let folder = tempfile::tempdir().unwrap();
     for name in [
         "WEBHOOK_TIMEOUT_MS",

@@ -117,7 +117,7 @@ async fn a_new_endpoint_gets_what_it_has_missed_and_wants() {
 }
 
 #[tokio::test]
-async fn a_bulk_replay_takes_what_its_filter_says() {
+async fn a_bulk_replay_selects_by_its_filter() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -223,7 +223,7 @@ async fn an_application_has_a_hundred_running_replays_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_its_reason() {
+async fn invalid_requests_are_refused_with_the_reason() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let id = endpoint(&server, &app, "http://127.0.0.1:9/", "standard").await;
@@ -365,7 +365,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
 }
 
 #[tokio::test]
-async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
+async fn a_resend_of_a_pending_delivery_settles_it_or_keeps_its_schedule() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut bad = Receiver::answering(500, "no").await;
@@ -409,7 +409,7 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
 }
 
 #[tokio::test]
-async fn resend_is_refused_where_it_must_not_go_and_says_why() {
+async fn a_forbidden_resend_is_refused_with_the_reason() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut bad = Receiver::answering(500, "no").await;

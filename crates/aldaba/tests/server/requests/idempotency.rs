@@ -87,7 +87,7 @@ async fn a_key_is_remembered_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_repeated_resend_sends_once_whatever_came_of_it_and_whatever_happens_between() {
+async fn a_repeated_resend_sends_once() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(500, "no").await;
@@ -179,7 +179,7 @@ async fn a_resend_that_is_repeated_while_it_is_under_way_is_not_run_twice() {
 }
 
 #[tokio::test]
-async fn a_blank_key_is_none() {
+async fn a_blank_key_counts_as_absent() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");
@@ -192,7 +192,7 @@ async fn a_blank_key_is_none() {
 }
 
 #[tokio::test]
-async fn a_repeat_of_a_request_whose_work_was_deleted_says_so() {
+async fn a_repeat_of_a_request_whose_resource_was_deleted_is_an_error() {
     let server = Running::start().await;
     let app = server.application().await;
     for (list, body, shown, query) in [

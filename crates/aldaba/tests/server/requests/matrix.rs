@@ -262,7 +262,7 @@ async fn a_key_does_what_its_scope_says_on_every_route_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token() {
+async fn every_route_requires_a_token() {
     let server = Running::start().await;
     let nobody = server.client.anonymous();
     for operation in operations(&server).await.iter().filter(|operation| operation.access != "open") {
