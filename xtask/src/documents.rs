@@ -1,6 +1,6 @@
 //! Compares docs/documents.md with the tests: what the documents ask has an id, and a test that shows it begins with that id.
 
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ struct DocumentsPage {
 }
 
 /// Fails with every id that has no test, and with everything in which the page and the tests differ.
-pub(crate) fn check() -> Outcome {
+pub(crate) fn check() -> TaskResult {
     let path = root().join("docs/documents.md");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut tests = BTreeSet::new();
@@ -127,7 +127,7 @@ impl DocumentsPage {
 }
 
 /// The names of the tests in a folder and those inside it.
-fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> Outcome {
+fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> TaskResult {
     let failed = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

@@ -1,7 +1,7 @@
 //! Programs that people copy: each a folder of its own under `examples/`, with tests against a real server. Those in Rust are
 //! packages of the workspace, but for one.
 
-use crate::run::{Outcome, cargo, root, show};
+use crate::run::{TaskResult, cargo, root, show};
 use crate::stages::{PROFILE, program};
 use crate::suites;
 use crate::tools::{self, Node};
@@ -27,7 +27,7 @@ const PACKAGES: [&str; 2] = ["express-receiver", "hono-receiver"];
 const AT_ONCE: &str = "--test-threads=8";
 
 /// The tests of all of them.
-pub(crate) fn run(binary: &Path) -> Outcome {
+pub(crate) fn run(binary: &Path) -> TaskResult {
     tools::servers()?;
     show(suites::workspace("test").args(["--bin", "actix-receiver", "--test", "shop", "--", AT_ONCE]))?;
     show(apart("test", &manifest()).args(["--", AT_ONCE]).env("ALDABA_BIN", binary))?;
@@ -37,7 +37,7 @@ pub(crate) fn run(binary: &Path) -> Outcome {
 }
 
 /// The samples of receivers, as processes that are told where everything is.
-fn receivers(binary: &Path) -> Outcome {
+fn receivers(binary: &Path) -> TaskResult {
     let node = Node::new()?;
     for package in PACKAGES {
         node.install(&folder(package))?;
@@ -51,13 +51,13 @@ fn receivers(binary: &Path) -> Outcome {
 }
 
 /// What the tests of the one beside the workspace need, built with the rest.
-pub(crate) fn build() -> Outcome {
+pub(crate) fn build() -> TaskResult {
     show(apart("test", &manifest()).args([ON_POSTGRES, "--no-run"]))?;
     show(apart("test", &manifest()).arg("--no-run"))
 }
 
 /// Its formatting and lints.
-pub(crate) fn lint() -> Outcome {
+pub(crate) fn lint() -> TaskResult {
     show(cargo(&["fmt", "--check", "--manifest-path"]).arg(manifest()))?;
     show(apart("clippy", &manifest()).args([ON_POSTGRES, "--all-targets", "--", "--deny", "warnings"]))?;
     show(apart("clippy", &manifest()).args(["--all-targets", "--", "--deny", "warnings"]))

@@ -1,6 +1,6 @@
 //! What may be depended on: licences, banned crates, sources. None of it needs a network.
 
-use crate::run::{Outcome, cargo, read, show};
+use crate::run::{TaskResult, cargo, read, show};
 use crate::stages::FEATURES;
 use crate::{examples, sqlx};
 use spdx::{Expression, LicenseReq};
@@ -54,7 +54,7 @@ const TREE: [&str; 9] = [
     "{p}|{l}",
 ];
 
-pub(crate) fn check() -> Outcome {
+pub(crate) fn check() -> TaskResult {
     listed(cargo(&TREE).arg(FEATURES), &BANNED)?;
     let banned: Vec<_> = BANNED.into_iter().filter(|banned| *banned != SQLX).collect();
     let apart = |manifest: &Path| listed(cargo(&TREE).arg("--manifest-path").arg(manifest), &banned);
@@ -63,7 +63,7 @@ pub(crate) fn check() -> Outcome {
 }
 
 /// Looks at all packages that a command lists.
-fn listed(command: &mut Command, banned: &[(&str, &str)]) -> Outcome {
+fn listed(command: &mut Command, banned: &[(&str, &str)]) -> TaskResult {
     let tree = read(command)?;
     let packages: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
     let wrong: Vec<_> = packages.iter().filter_map(|line| problem(line, banned)).collect();
@@ -93,7 +93,7 @@ fn problem(line: &str, banned: &[(&str, &str)]) -> Option<String> {
     licensed(read.map_or(licence, |(_, licence)| licence)).err().map(|why| format!("{package}: {why}"))
 }
 
-fn licensed(expression: &str) -> Outcome {
+fn licensed(expression: &str) -> TaskResult {
     let parsed = Expression::parse_mode(expression, spdx::ParseMode::LAX)
         .map_err(|_| format!("its licence `{expression}` cannot be read"))?;
     let allowed = |wanted: &LicenseReq| {
@@ -107,7 +107,7 @@ fn licensed(expression: &str) -> Outcome {
 }
 
 /// The one check that needs a network. It says loudly when it could not run.
-pub(crate) fn advisories() -> Outcome {
+pub(crate) fn advisories() -> TaskResult {
     show(&mut cargo(&["audit", "--deny", "warnings"])).map_err(|why| {
         format!(
             "{why}\nTHE ADVISORY CHECK DID NOT RUN TO ITS END. It needs `cargo install cargo-audit` and a network \

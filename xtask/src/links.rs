@@ -1,7 +1,7 @@
 //! Checks that what the pages point at exists: the files and headings of relative links, and the source files that the maps name.
 
 use crate::recipes::anchor;
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +16,7 @@ const MAPS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md
 const SOURCE_ENDINGS: [&str; 2] = [".rs", ".sql"];
 
 /// Fails with every link that leads nowhere, and with every file on a map that does not exist.
-pub(crate) fn check() -> Outcome {
+pub(crate) fn check() -> TaskResult {
     let mut files = BTreeSet::new();
     collect(&root(), Path::new(""), &mut files)?;
     let mut problems = Vec::new();

@@ -3,7 +3,7 @@
 
 use crate::background::{Background, Folder, PATIENT};
 use crate::markdown::{self, Fitting};
-use crate::run::{Outcome, read, root};
+use crate::run::{TaskResult, read, root};
 use crate::tools;
 use std::fs;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The examples against a server binary.
-pub(crate) fn run(binary: &Path) -> Outcome {
+pub(crate) fn run(binary: &Path) -> TaskResult {
     let text = fs::read_to_string(root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
     if Command::new("curl").arg("--version").output().is_err() {
         tools::install(&["curl"])?;
@@ -56,7 +56,7 @@ impl Examples {
     }
 
     /// Each outage ends with the message's arrival, under the policy that the curl example gives its endpoint.
-    fn outages_of_any_length(&self) -> Outcome {
+    fn outages_of_any_length(&self) -> TaskResult {
         let preview = self.block("preview")?;
         let policy = preview.split_whitespace().skip_while(|word| *word != "preview").nth(1);
         let policy = policy.ok_or("README.md previews no policy")?;

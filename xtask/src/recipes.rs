@@ -7,7 +7,7 @@
 use crate::background::{Background, Folder, PATIENT};
 use crate::markdown::{self, Block, Fitting};
 use crate::readme::free_port;
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use crate::tools::{self, Node};
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +45,7 @@ struct Recipe {
 }
 
 /// Runs those with one of these words in their page or heading, or all.
-pub(crate) fn run(binary: &Path, words: &[String]) -> Outcome {
+pub(crate) fn run(binary: &Path, words: &[String]) -> TaskResult {
     let index = read(&root().join("docs/README.md"))?;
     let recipes = all()?;
     let problems = check(&index, &recipes);
@@ -283,7 +283,7 @@ impl Runner {
     }
 
     /// Compares what one run of a recipe has printed with what its page says. `ended`: how the shell ended in it.
-    fn judge(&self, number: usize, run: usize, recipe: &Recipe, ended: Option<ExitStatus>) -> Outcome {
+    fn judge(&self, number: usize, run: usize, recipe: &Recipe, ended: Option<ExitStatus>) -> TaskResult {
         for (step, (_, expected)) in recipe.steps()?.iter().enumerate() {
             let printed = fs::read_to_string(self.output(number, run, step)).unwrap_or_default();
             if let Some(status) = ended {
@@ -338,7 +338,7 @@ fn take<'a, T: ?Sized>(next: &AtomicUsize, all: &[&'a T]) -> Option<(usize, &'a 
 }
 
 /// Every line as it is expected, and no other.
-fn agree(expected: &str, printed: &str) -> Outcome {
+fn agree(expected: &str, printed: &str) -> TaskResult {
     let (wanted, lines): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
     let all = wanted.len() == lines.len() && wanted.iter().zip(&lines).all(|(one, line)| is_like(one, line));
     if all { Ok(()) } else { Err(format!("it says that it prints\n{expected}and it printed\n{printed}")) }

@@ -1,7 +1,7 @@
 //! The official SDKs of Svix as clients of a real server, and schemathesis over the API's document.
 
 use crate::background::{Folder, Server};
-use crate::run::{Outcome, read, root, show};
+use crate::run::{TaskResult, read, root, show};
 use crate::suites;
 use crate::tools::{self, Node};
 use std::fs;
@@ -48,7 +48,7 @@ const METHODS: &str = "methods";
 
 /// The suites with these names, or all; every one is run, and what failed is told at the end. `--write` writes the
 /// table of methods that is only looked at otherwise.
-pub(crate) fn run(binary: &Path, arguments: &[String]) -> Outcome {
+pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with("--"));
     let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS]).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -72,7 +72,7 @@ pub(crate) fn run(binary: &Path, arguments: &[String]) -> Outcome {
 }
 
 /// Compares the table of methods in docs/sdks.md with the SDKs and the server, or writes it.
-fn methods(server: &Server, flags: &[&String]) -> Outcome {
+fn methods(server: &Server, flags: &[&String]) -> TaskResult {
     let lists = Folder::new()?;
     for sdk in &SDKS {
         let list = read(&mut (sdk.methods)()?)?;
@@ -133,7 +133,7 @@ const MOST_SECONDS: &str = "1800";
 
 /// Every operation of the API's document, with requests that are made up from it. What else is given goes to
 /// schemathesis.
-pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> Outcome {
+pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> TaskResult {
     let server = Server::start(binary, &SETTINGS)?;
     let program = tools::python("tools")?.with_file_name("schemathesis");
     let home = folder("schemathesis");

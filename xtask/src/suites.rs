@@ -1,7 +1,7 @@
 //! What the workspace builds, built once and run by parts. `cargo test --package` would build dependencies again, with just the
 //! features that this package wants of them. So `--package` is nowhere here: all packages are chosen, and then some targets.
 
-use crate::run::{Outcome, cargo, read, show};
+use crate::run::{TaskResult, cargo, read, show};
 use crate::stages::{FEATURES, PROFILE};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ struct Suite {
 }
 
 /// Builds all of them.
-pub(crate) fn build() -> Outcome {
+pub(crate) fn build() -> TaskResult {
     show(workspace("test").arg("--no-run"))
 }
 
 /// Builds the programs that tests start, the server before all.
-pub(crate) fn programs() -> Outcome {
+pub(crate) fn programs() -> TaskResult {
     show(workspace("build").arg("--bins"))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn workspace(what: &str) -> Command {
 }
 
 /// Runs those of these packages.
-pub(crate) fn run(packages: &[&str]) -> Outcome {
+pub(crate) fn run(packages: &[&str]) -> TaskResult {
     let all = all()?;
     for package in packages {
         let mut of_it = all.iter().filter(|tests| tests.package == *package).peekable();
@@ -44,7 +44,7 @@ pub(crate) fn run(packages: &[&str]) -> Outcome {
 }
 
 /// Runs the examples in the documentation of the code.
-pub(crate) fn documentation() -> Outcome {
+pub(crate) fn documentation() -> TaskResult {
     show(workspace("test").arg("--doc"))
 }
 

@@ -3,7 +3,7 @@
 //! Environments are made once, under `target/python`, from files of exact versions such as `sdks/python/*.txt`; they are
 //! made anew when those change.
 
-use crate::run::{Outcome, read, root, show};
+use crate::run::{TaskResult, read, root, show};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,7 +49,7 @@ impl Node {
     }
 
     /// What a package's lock file names, from its registry.
-    pub(crate) fn install(&self, package: &Path) -> Outcome {
+    pub(crate) fn install(&self, package: &Path) -> TaskResult {
         let (locked, installed) =
             (text(&package.join("package-lock.json"))?, package.join("node_modules/ready"));
         if text(&installed).ok().as_ref() != Some(&locked) {
@@ -64,7 +64,7 @@ impl Node {
 }
 
 /// The servers that tests start for themselves, where they are not installed.
-pub(crate) fn servers() -> Outcome {
+pub(crate) fn servers() -> TaskResult {
     // The client alone has a folder there too.
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());
@@ -77,13 +77,13 @@ pub(crate) fn servers() -> Outcome {
 }
 
 /// Valgrind with its tool callgrind, where it is not installed.
-pub(crate) fn valgrind() -> Outcome {
+pub(crate) fn valgrind() -> TaskResult {
     let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());
     if is_there { Ok(()) } else { install(&["valgrind"]) }
 }
 
 /// Keeps what is installed meanwhile from being started by the system.
-fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
+fn asleep(what: impl FnOnce() -> TaskResult) -> TaskResult {
     use std::os::unix::fs::PermissionsExt;
     let policy = Path::new("/usr/sbin/policy-rc.d");
     if policy.exists() {
@@ -99,7 +99,7 @@ fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 /// Debian packages that are not there.
-pub(crate) fn install(packages: &[&str]) -> Outcome {
+pub(crate) fn install(packages: &[&str]) -> TaskResult {
     let apt = |words: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(["--quiet", "--option=Acquire::Retries=3"]);

@@ -132,12 +132,12 @@ impl Aldaba {
         }
     }
 
-    /// Stops: nothing more is accepted or started, and requests in flight may end, for as long as `limit`. Then
-    /// everything is written, which may take the disk 2 s more. Returns what was left: how many were still in flight,
-    /// and whether the disk was too slow for that, so that the data folder is not free yet.
+    /// Shuts down: accepts and starts nothing more, and waits up to `limit` for requests in flight. Then writes everything,
+    /// for up to 2 s more. Returns how many requests were still in flight, and whether the disk was too slow, so that the data
+    /// folder is still in use.
     ///
-    /// All other handles get [`Error::Stopped`] from now on. Whoever shuts down a second time, or meanwhile, waits for
-    /// the first and gets what it returns. Whoever gives up waiting has stopped it all the same.
+    /// All other handles get [`Error::Stopped`] from now on. A second call waits for the first and returns its result.
+    /// Dropping the future does not stop the shutdown.
     pub async fn shutdown(&self, limit: Duration) -> Leftover {
         let mut ended = self.ending(limit);
         // Without an answer there was no thread to end it on.
@@ -176,7 +176,7 @@ impl Aldaba {
         &self.0.installation
     }
 
-    /// In the program's hands.
+    /// The directory, with the program as the actor.
     pub(crate) fn directory(&self) -> Directory {
         self.engine().directory().by(&self.0.actor)
     }

@@ -47,9 +47,9 @@ impl Application {
         ApplicationRef { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
-    /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. It takes as long as
-    /// the disk does; there is no limit of its own. Whoever gives up waiting does not know whether it was accepted; with an [`id`](Event::id) or an
-    /// [`idempotency_key`](Event::idempotency_key) it can be sent again safely.
+    /// Accepts an event, which is on disk when this returns, and delivers it to every matching endpoint. There is no timeout.
+    /// If you drop the future, the event may be accepted; with an [`id`](Event::id) or an
+    /// [`idempotency_key`](Event::idempotency_key) you can send it again safely.
     pub async fn send(&self, event: Event) -> Result<Sent, Error> {
         let event = event.checked(self.id(), self.aldaba.longest_payload())?;
         let (engine, which) = (self.aldaba.engine().clone(), self.which());

@@ -109,8 +109,8 @@ impl Builder {
     }
 
     /// Lets deliveries go to this machine and to private networks (`10.0.0.0/8`, `172.16.0.0/12`,
-    /// `192.168.0.0/16`, `fc00::/7`). Metadata services of clouds stay forbidden. Only where whoever chooses the
-    /// URLs may reach what is there.
+    /// `192.168.0.0/16`, `fc00::/7`). Metadata services of clouds stay forbidden. Use it only if those who
+    /// choose the URLs may access these networks.
     pub fn allow_private_networks(mut self, allow: bool) -> Self {
         self.networks.retain(|network| !PRIVATE_NETWORKS.contains(&network.as_str()));
         if allow {
@@ -209,8 +209,8 @@ impl Builder {
         self
     }
 
-    /// Takes the folder, starts the engine's threads, and delivers what waits in it. Whoever gives up waiting has
-    /// started nothing: what was begun is undone in the background, and the folder is free a moment later.
+    /// Locks the folder, starts the engine's threads, and delivers pending messages. Dropping the future cancels the start in
+    /// the background; the folder is released a moment later.
     pub async fn start(self) -> Result<Aldaba, StartError> {
         let longest_payload = self.longest_payload;
         let (threads, policies) = (self.threads, self.policies.clone());

@@ -12,7 +12,7 @@ use std::fmt;
 /// The type of what is dispatched without one.
 const EVENT_TYPE: &str = "dispatch";
 
-/// Something to send to one URL, whoever has endpoints. It is kept, retried and found again like an event.
+/// A message to one URL, independent of endpoints. It is stored, retried and listed like an event.
 #[derive(Clone)]
 #[must_use]
 pub struct Dispatch {

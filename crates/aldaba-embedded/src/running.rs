@@ -89,7 +89,7 @@ impl Running {
         Self { runtime, engine, wire }
     }
 
-    /// Ends it on a thread of its own, whoever waits for that.
+    /// Shuts down on its own thread, even if nobody waits.
     pub(crate) fn shut_down(mut self, limit: Duration, ended: watch::Sender<Option<Leftover>>) {
         let Some(mut runtime) = self.runtime.take() else { return };
         let (engine, wire) = (self.engine.clone(), self.wire.clone());

@@ -99,6 +99,7 @@ impl Sending {
                 // A server that has just begun may be busy.
                 Ok(answer) if answer.status == 503 => {
                     drop(told);
+                    // The delay before the copy.
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Ok(answer) => panic!("{}: {}", answer.status, answer.body),

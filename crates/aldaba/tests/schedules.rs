@@ -51,7 +51,7 @@ fn the_first_attempts_of_every_policy_are_on_time() {
     }
 }
 
-/// The longest time, in milliseconds, for which the machine does not wake up whoever wants nothing else.
+/// The longest delay, in milliseconds, with which the machine wakes an idle thread.
 fn standstills() -> Arc<AtomicU64> {
     const NAP: Duration = Duration::from_millis(10);
     let longest = Arc::new(AtomicU64::new(0));

@@ -13,7 +13,7 @@ const MESSAGES: usize = 300;
 const ANSWER: Duration = Duration::from_millis(20);
 /// How long a request that had begun may take to arrive.
 const UNDER_WAY: Duration = Duration::from_millis(250);
-/// How long a client holds the stop up.
+/// How long a slow client delays the stop.
 const TRICKLE: Duration = Duration::from_millis(1500);
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -47,10 +47,11 @@ fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
 
     let mut trickle = || {
         slow.write_all(b" ").expect("the request is still waited for");
+        // The pace of a slow client.
         std::thread::sleep(Duration::from_millis(50));
     };
     server.terminate();
-    // Once the signal is heard, nobody is let in.
+    // After the signal no connection is accepted.
     while TcpStream::connect(address).is_ok() {
         trickle();
     }

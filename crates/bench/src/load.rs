@@ -123,7 +123,7 @@ pub(crate) async fn closed(
                 let number = traffic.first + number;
                 let mut refusals = 0;
                 let mut answer = connection.post(&traffic.post(number, due)).await;
-                // Whoever has to get so many in does what the answer asks for.
+                // A sender that must deliver every message obeys `Retry-After`.
                 while let (Until::Count(_), SendResult::Refused { retry_after: true, .. }) =
                     (until, result(&answer))
                 {

@@ -202,7 +202,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
             let sent = world.now();
             world.send("theirs").await;
             tokio::time::sleep(Duration::from_secs(300)).await;
-            // Whoever answers notices nothing.
+            // The responsive endpoints are not affected.
             for url in ["https://shared.example/theirs", "https://elsewhere.example/ours"] {
                 let arrived = world.requests(url, sent);
                 assert_eq!(arrived.len(), 1, "{url}");

@@ -39,7 +39,7 @@ enum Block {
     Other,
 }
 
-/// The types that a file defines outside of tests: line and name.
+/// The types that a file defines, except in tests and deprecated aliases: line and name.
 fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut blocks: Vec<Block> = Vec::new();
@@ -49,7 +49,7 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
         Some(TokenKind::Identifier(word)) => word.as_str(),
         _ => "",
     };
-    let (mut next_block, mut is_test_item, mut parentheses) = (Block::Other, false, 0_usize);
+    let (mut next_block, mut is_skipped, mut parentheses) = (Block::Other, false, 0_usize);
     let mut begins_item = true;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -58,7 +58,8 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
             TokenKind::Punctuation('#') if is_punctuation(tokens.get(at + 1), '[') => {
                 let end = attribute_end(&tokens, at + 1);
                 let words: Vec<_> = (at..end).map(word).collect();
-                is_test_item |= words.contains(&"cfg") && words.contains(&"test") && !words.contains(&"not");
+                is_skipped |= words.contains(&"deprecated")
+                    || (words.contains(&"cfg") && words.contains(&"test") && !words.contains(&"not"));
                 (at, begins_next) = (end, true);
             }
             TokenKind::Punctuation('(' | '[') => parentheses += 1,
@@ -68,22 +69,22 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
                 begins_next = parentheses == 0 && begins_item;
             }
             TokenKind::Punctuation('{') => {
-                blocks.push(if is_test_item { Block::Test } else { next_block });
-                (next_block, is_test_item, parentheses, begins_next) = (Block::Other, false, 0, true);
+                blocks.push(if is_skipped { Block::Test } else { next_block });
+                (next_block, is_skipped, parentheses, begins_next) = (Block::Other, false, 0, true);
             }
             TokenKind::Punctuation('}') => {
                 blocks.pop();
                 (parentheses, begins_next) = (0, true);
             }
             TokenKind::Punctuation(';') if parentheses == 0 => {
-                (next_block, is_test_item, begins_next) = (Block::Other, false, true);
+                (next_block, is_skipped, begins_next) = (Block::Other, false, true);
             }
             TokenKind::Identifier(keyword) if begins_item => match keyword.as_str() {
                 "pub" | "unsafe" | "crate" | "super" | "in" | "auto" => begins_next = true,
                 "impl" => next_block = Block::Implementation,
                 "struct" | "enum" | "trait" | "type" | "union" if !word(at + 1).is_empty() => {
                     let is_associated = keyword == "type" && blocks.last() == Some(&Block::Implementation);
-                    if !is_test_item && !is_associated && !blocks.contains(&Block::Test) {
+                    if !is_skipped && !is_associated && !blocks.contains(&Block::Test) {
                         found.push((token.line, word(at + 1)));
                     }
                     if keyword == "trait" {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn types_in_tests_do_not_count() {
+    fn types_in_tests_and_deprecated_types_do_not_count() {
         let text = "
             #[cfg(test)]
             mod tests { struct No; mod inner { enum No {} } }
@@ -159,6 +160,8 @@ mod tests {
             #[cfg(test)]
             use super::No;
             #[cfg(not(test))]
+            #[deprecated(note = \"a\")]
+            pub type No = Yes;
             struct Yes;
         ";
         assert_eq!(names(text), ["Yes"]);

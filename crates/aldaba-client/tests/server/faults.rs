@@ -2,6 +2,7 @@
 
 use crate::proxy::{Fault, Proxy, Seen};
 use crate::running::{Running, client_of, free_address, timed, token};
+use crate::waiting::wait_until;
 use aldaba_client::{
     Client, Error, NewApplication, NewEndpoint, NewMessage, NewPolicy, Retries, RotateSecret, Trigger,
 };
@@ -140,9 +141,7 @@ async fn a_message_is_sent_again_once_when_the_answer_is_lost() {
         .await
         .unwrap();
     let message = app.message("m");
-    while message.attempts().await.unwrap().data.is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("an attempt is made", async || !message.attempts().await.unwrap().data.is_empty()).await;
     let before = proxy.seen().len();
     proxy.plan([Fault::CutAnswer]);
     message.resend("e").await.unwrap();

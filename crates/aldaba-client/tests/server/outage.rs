@@ -2,6 +2,7 @@
 
 use crate::proxy::{Fault, Proxy};
 use crate::running::{Running, client_of, free_address, timed};
+use crate::waiting::wait_until;
 use aldaba_client::{Dispatched, Dispatcher, DispatcherBuilder, Job, JobStatus};
 use futures_util::future::join_all;
 use futures_util::{FutureExt, TryStreamExt};
@@ -83,10 +84,8 @@ async fn in_an_outage_that_is_known_no_job_waits() {
     })
     .await;
     assert!(took < FIRST_TRY, "{took:?}");
-    // Once it is over, ends are told at once again, also while others still wait.
-    while dispatcher.stats().accepted == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // After the outage jobs are reported immediately again, even while others still wait.
+    wait_until("a job is reported", async || dispatcher.stats().accepted > 0).await;
     assert!(matches!(completed(&dispatcher, "after").await, Dispatched::Accepted(_)));
     assert!(dispatcher.shutdown(LIMIT).await.jobs.is_empty());
     assert_eq!(told(&server).await, 22);
@@ -100,9 +99,7 @@ async fn a_requested_pause_is_respected() {
     proxy.plan([Fault::Answer(503, Some(1), "<html>a busy proxy</html>")]);
     let (_, took) = timed(async {
         assert!(matches!(completed(&dispatcher, "1").await, Dispatched::Retrying));
-        while dispatcher.stats().accepted == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("the job is reported", async || dispatcher.stats().accepted > 0).await;
     })
     .await;
     assert!(took >= Duration::from_secs(1), "{took:?}");

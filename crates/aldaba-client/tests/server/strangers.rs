@@ -77,7 +77,7 @@ async fn an_endless_answer_is_an_error_and_not_retried() {
     assert!(matches!(error, Error::Answer { status: 200, .. }), "{error:?}");
     assert!(error.to_string().contains("is longer than"), "{error}");
     assert_eq!(proxy.seen().len(), 1);
-    // Whoever says no has less to say. A proxy that is merely busy is asked again, as ever.
+    // The limit for refusals is smaller. A busy proxy is retried as usual.
     proxy.plan([Fault::Endless(403)]);
     let error = client.app("acme").get().await.unwrap_err();
     assert!(matches!(error, Error::Answer { status: 403, .. }), "{error:?}");

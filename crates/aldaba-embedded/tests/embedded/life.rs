@@ -1,5 +1,6 @@
 //! Starting, stopping, dropping: nothing that was accepted is lost.
 
+use super::wait_until;
 use crate::receiver::Receiver;
 use crate::{LIMIT, ended, event, start};
 use aldaba_embedded::{DeliveryState, EndpointSpec, Error};
@@ -42,9 +43,7 @@ async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
     while arrived.len() < EVENTS {
         arrived.insert(receiver.next().json()["n"].as_u64().unwrap());
     }
-    while aldaba.waiting().await.unwrap() > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("nothing is pending", async || aldaba.waiting().await.unwrap() == 0).await;
     let app = aldaba.application("customer").await.unwrap();
     assert!(app.dead_letter(None, 10).await.unwrap().deliveries.is_empty());
     assert_eq!(aldaba.shutdown(LIMIT).await.in_flight, 0);
@@ -109,6 +108,7 @@ async fn a_second_shutdown_waits_for_the_first() {
         let aldaba = aldaba.clone();
         async move { aldaba.shutdown(Duration::from_secs(1)).await }
     });
+    // The first shutdown begins before the second.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let left = aldaba.shutdown(LIMIT).await;
     // The folder is free when it returns.

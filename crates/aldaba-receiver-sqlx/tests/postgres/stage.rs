@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) ledger: SqlxPostgresLedger,
 }
 
-/// It lives as long as the process: whoever drops it last would make the next test start another one.
+/// It lives as long as the process: if the last test dropped it, the next one would start another server.
 fn server() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(Postgres::shared))

@@ -1,6 +1,7 @@
 //! What a handler can do with its transaction, and copies that meet.
 
 use crate::stage::{Database, WAIT_TIMEOUT, effect, event, event_with, new, pool};
+use crate::suite::polling::still_waits;
 use aldaba_receiver::transactional::Keep;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use aldaba_receiver_sqlx::{SqlxIsolation, SqlxPostgresLedger};
@@ -116,7 +117,7 @@ async fn copies_that_wait_leave_the_pool_to_other_events() {
             tokio::spawn(async move { ledger.claim(&event(id), WAIT_TIMEOUT).await.unwrap() })
         });
         let copies: Vec<_> = copies.collect();
-        tokio::time::sleep(A_WHILE).await;
+        still_waits(&copies[0]).await;
         let other = event(&format!("{id}_other"));
         let other = tokio::time::timeout(A_WHILE * 5, ledger.claim(&other, WAIT_TIMEOUT)).await.unwrap();
         new(other).complete().await.unwrap();
@@ -131,7 +132,7 @@ async fn copies_that_wait_leave_the_pool_to_other_events() {
 async fn a_copy_in_another_process_waits_for_the_end() {
     let database = Database::set().await;
     let other = SqlxPostgresLedger::new(pool(&database.url, 2).await);
-    let waiting = |id: &'static str, patience| {
+    let waiting = |id: &'static str, wait_timeout| {
         let other = other.clone();
         tokio::spawn(async move { other.claim(&event(id), wait_timeout).await })
     };
@@ -144,7 +145,7 @@ async fn a_copy_in_another_process_waits_for_the_end() {
 
     let work = database.claim_new(&event("evt_2")).await;
     let copy = waiting("evt_2", WAIT_TIMEOUT);
-    tokio::time::sleep(A_WHILE).await;
+    still_waits(&copy).await;
     work.abandon().await;
     new(copy.await.unwrap()).complete().await.unwrap();
 }
@@ -171,8 +172,7 @@ async fn serializable_copies_wait_for_each_other_too() {
         sqlx::query_scalar("SHOW transaction_isolation").fetch_one(work.connection()).await.unwrap();
     assert_eq!(shown, "serializable");
     let copy = tokio::spawn(async move { other.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap() });
-    tokio::time::sleep(A_WHILE).await;
-    assert!(!copy.is_finished());
+    still_waits(&copy).await;
     work.complete().await.unwrap();
     assert!(matches!(copy.await.unwrap(), Claim::Duplicate));
 }

@@ -122,6 +122,7 @@ fn a_resumed_owner_completes_events_that_no_other_took() {
         for round in 0..rounds() {
             let (mut first, mut second, events) = two_owners(&mut trial, &format!("nobody-{round}"), point);
             first.pause();
+            // The lease expires meanwhile.
             sleep(BEYOND);
             first.resume();
             for event in &events {
@@ -227,6 +228,7 @@ fn connections_that_are_cut_again_and_again_lose_nothing_and_double_nothing() {
         }
         for _ in 0..20 {
             redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).exec(&mut redis).unwrap();
+            // The pace of the faults.
             sleep(millis(7));
         }
         for event in &events {

@@ -1,6 +1,7 @@
 //! Leases in a real Redis: keys, owners, expiry, renewal.
 
 use crate::scene::*;
+use crate::suite::polling::wait_until;
 use aldaba_receiver::lease::{LeaseTimes, RedisLeases, RedisOptions};
 use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
 use http::HeaderMap;
@@ -37,8 +38,8 @@ async fn a_mark_is_forgotten_when_its_life_is_over() {
     let scene = Scene::set_with(RedisOptions { times, ..RedisOptions::default() }).await;
     claimed(&scene.leases, "a").await.complete().await.unwrap();
     assert_eq!(verdict(&scene.leases, &event("a")).await, Verdict::Duplicate);
-    tokio::time::sleep(millis(1100)).await;
-    assert_eq!(verdict(&scene.leases, &event("a")).await, Verdict::New);
+    wait_until("the mark has expired", async || verdict(&scene.leases, &event("a")).await == Verdict::New)
+        .await;
 }
 
 #[tokio::test]
@@ -115,6 +116,7 @@ async fn of_many_copies_at_once_one_is_new() {
             tokio::spawn(async move {
                 match leases.claim(&event, PATIENT).await.unwrap() {
                     Claim::New(lease) => {
+                        // The work.
                         tokio::time::sleep(millis(5)).await;
                         lease.complete().await.unwrap();
                         1
@@ -234,6 +236,7 @@ async fn a_server_that_lost_the_scripts_gets_them_again() {
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
         let lease = claimed(&scene.leases, id).await;
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
+        // In this time the lease is renewed, and must not be lost.
         tokio::time::sleep(millis(700)).await;
         assert!(!lease.is_lost());
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
@@ -254,10 +257,12 @@ async fn a_cancelled_claim_leaves_no_lock() {
     let claim = scene.leases.claim(&event, PATIENT);
     assert!(tokio::time::timeout(millis(100), claim).await.is_err());
     scene.server.resume();
-    // It is granted now, and nobody is there to take it.
-    tokio::time::sleep(millis(200)).await;
-    let asked: String = scene.command(&["INFO", "commandstats"]).await;
-    assert!(asked.contains("cmdstat_set:calls=2"), "{asked}");
+    // The lease is granted now, although the claim was dropped.
+    wait_until("the lease is granted", async || {
+        let asked: String = scene.command(&["INFO", "commandstats"]).await;
+        asked.contains("cmdstat_set:calls=2")
+    })
+    .await;
     scene.until(LOCK, |lock| lock.is_none()).await;
     assert_eq!(scene.leases.expired_leases(), 0);
 }
@@ -278,15 +283,11 @@ async fn the_error_of_a_cluster_names_hash_tags() {
     let server = Redis::start_with(&["--cluster-enabled", "yes"]);
     let mut look = look(&server).await;
     redis::cmd("CLUSTER").arg(&["ADDSLOTSRANGE", "0", "16383"]).exec_async(&mut look).await.unwrap();
-    while !redis::cmd("CLUSTER")
-        .arg("INFO")
-        .query_async::<String>(&mut look)
-        .await
-        .unwrap()
-        .contains("state:ok")
-    {
-        tokio::time::sleep(millis(20)).await;
-    }
+    wait_until("the cluster is ok", async || {
+        let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut look).await.unwrap();
+        info.contains("state:ok")
+    })
+    .await;
     let untagged = RedisLeases::open(server.url(), RedisOptions::default()).unwrap();
     let refused = untagged.claim(&event("a"), NO_TIME).await.unwrap_err();
     assert!(refused.to_string().contains("turn on `hash_tags`"), "{refused}");

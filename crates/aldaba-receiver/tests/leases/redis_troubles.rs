@@ -1,6 +1,7 @@
 //! Leases in a Redis that is down, stands still, or loses connections and answers.
 
 use crate::scene::*;
+use crate::suite::polling::{still_waits, wait_until};
 use aldaba_receiver::lease::{LeaseTimes, RedisLeases, RedisOptions};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -43,12 +44,10 @@ async fn a_server_that_is_down_fails_closed_and_is_found_again() {
     is_unavailable_in_time(&scene).await;
     scene.server.restart();
     scene.look = look(&scene.server).await;
-    // The connection may still rest between two tries.
-    let found = async {
-        while verdict(&scene.leases, &event("before")).await == Verdict::Unavailable {
-            tokio::time::sleep(millis(20)).await;
-        }
-    };
+    // The connection may still wait for its next reconnection.
+    let found = wait_until("the server is available", async || {
+        verdict(&scene.leases, &event("before")).await != Verdict::Unavailable
+    });
     tokio::time::timeout(millis(3000), found).await.unwrap();
     assert_eq!(verdict(&scene.leases, &event("before")).await, Verdict::Duplicate);
     claimed(&scene.leases, "a").await.complete().await.unwrap();
@@ -62,11 +61,9 @@ async fn a_receiver_starts_before_its_server() {
     let leases = RedisLeases::open(server.url(), soon()).unwrap();
     assert_eq!(verdict(&leases, &event("a")).await, Verdict::Unavailable);
     server.restart();
-    let found = async {
-        while verdict(&leases, &event("a")).await == Verdict::Unavailable {
-            tokio::time::sleep(millis(20)).await;
-        }
-    };
+    let found = wait_until("the server is available", async || {
+        verdict(&leases, &event("a")).await != Verdict::Unavailable
+    });
     tokio::time::timeout(millis(3000), found).await.unwrap();
 }
 
@@ -87,7 +84,7 @@ async fn a_waiting_claim_fails_when_the_server_stops() {
     let lease = claimed(&scene.leases, "a").await;
     let leases = scene.leases.clone();
     let waiting = tokio::spawn(async move { takes(leases.claim(&event("a"), PATIENT)).await });
-    tokio::time::sleep(millis(300)).await;
+    still_waits(&waiting).await;
     scene.server.kill();
     let (claim, took) = waiting.await.unwrap();
     assert!(matches!(claim, Err(LedgerError::Unavailable(_))), "{claim:?}");
@@ -115,6 +112,7 @@ async fn handled_events_are_marked_when_the_server_is_back() {
     let lease = claimed(&scene.leases, "a").await;
     scene.server.kill();
     let completing = tokio::spawn(lease.complete());
+    // In this time completing must neither fail nor succeed.
     tokio::time::sleep(millis(1500)).await;
     assert!(!completing.is_finished());
     scene.server.restart();
@@ -222,6 +220,7 @@ async fn a_connection_that_the_network_has_swallowed_is_replaced() {
     let leases = RedisLeases::open(format!("redis://{}/", proxy.address), soon()).unwrap();
     let lease = claimed(&leases, "a").await;
     proxy.swallows.store(true, Ordering::Relaxed);
+    // Every relay sees the flag, which it polls.
     tokio::time::sleep(millis(50)).await;
     proxy.swallows.store(false, Ordering::Relaxed);
     assert_eq!(verdict(&leases, &event("b")).await, Verdict::Unavailable);
@@ -275,6 +274,7 @@ async fn an_operation_with_a_lost_answer_is_recognized() {
     for round in 0..3 {
         let id = format!("evt_{round}");
         let lease = claimed(&leases, &id).await;
+        // In this time the lease is renewed, and must not be lost.
         tokio::time::sleep(millis(500)).await;
         assert!(!lease.is_lost());
         lease.complete().await.unwrap();

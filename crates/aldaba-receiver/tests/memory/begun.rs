@@ -151,7 +151,7 @@ async fn work_that_lost_its_lease_is_not_called_done() {
     slow.work().stop_renewing();
     let quick = begun(&receiver, "a").await;
     let answer = slow.end(Ok(())).await;
-    // Not even where failures are acknowledged: whoever has it now may still fail.
+    // Not even with acknowledged failures: the copy in progress may still fail.
     assert_eq!((answer.outcome(), answer.status().as_u16()), (Outcome::Unavailable, 503));
     assert_eq!(quick.end(Ok(())).await.outcome(), Outcome::New);
     assert_eq!(leases.expired_leases(), 1);

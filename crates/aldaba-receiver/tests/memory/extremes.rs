@@ -1,5 +1,6 @@
 //! Settings and callers that nobody should have, and that must not do harm.
 
+use crate::suite::polling::still_waits;
 use aldaba_receiver::inbound::{Inspector, Place, Recipe};
 use aldaba_receiver::lease::MemoryLeases;
 use aldaba_receiver::{Claim, Cleanup, Event, Ledger, Opening, Receiver, Work};
@@ -32,7 +33,7 @@ async fn an_endless_wait_timeout_is_accepted() {
         let leases = leases.clone();
         async move { matches!(leases.claim(&event("{}"), Duration::MAX).await, Ok(Claim::Duplicate)) }
     });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    still_waits(&waiting).await;
     begun.end(Ok(())).await;
     assert!(waiting.await.unwrap());
 }
@@ -74,6 +75,7 @@ async fn a_cleanup_with_a_zero_period_pauses() {
         counted.fetch_add(1, Relaxed);
     };
     let _cleanup = Cleanup::of(&receiver).every(Duration::ZERO).report(report).start();
+    // The time in which the calls are counted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let calls = calls.load(Relaxed);
     assert!(calls <= 100, "{calls} in 300 ms");

@@ -103,7 +103,7 @@ async fn nested_receivers_are_an_immediate_error() {
     let route = post(paid).layer(receiver.layer());
     let app = Router::new().route("/webhooks", route).layer(receiver.layer());
     let answer = tokio::time::timeout(Duration::from_secs(5), call(app, &Sent::new("a"))).await;
-    let (status, answer) = answer.expect("it is answered before the patience is over");
+    let (status, answer) = answer.expect("it is answered before the wait timeout");
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((status, &answer["error"]), (500, &json!(Misplaced::Nested.to_string())));
     let once = Router::new().route("/webhooks", post(|_: Event| async {}).layer(receiver.layer()));

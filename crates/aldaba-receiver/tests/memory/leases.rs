@@ -38,7 +38,7 @@ async fn a_stalled_owner_cannot_complete_an_event_that_another_took() {
     let leases = MemoryLeases::with_lease(LEASE);
     let first = claimed(&leases, "a").await;
     first.stop_renewing();
-    // Somebody waits for it, and gets it when it expires, not when the patience ends.
+    // A waiting claim gets the event when the lease expires, before the wait timeout.
     let second = match leases.claim(&event("a"), LEASE * 2).await.unwrap() {
         Claim::New(lease) => lease,
         other => panic!("it should have expired: {other:?}"),

@@ -1,6 +1,7 @@
 //! Copies that meet, within a process and between two.
 
 use crate::stage::{Database, WAIT_TIMEOUT, effect, event, event_with, new};
+use crate::suite::polling::still_waits;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ async fn copies_that_wait_leave_the_pool_to_other_events() {
             tokio::spawn(async move { ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap() })
         })
         .collect();
-    tokio::time::sleep(A_WHILE).await;
+    still_waits(&copies[0]).await;
     assert_eq!(pool.status().waiting, 0);
     for number in 2..6 {
         let other = event(&format!("evt_{number}"));
@@ -45,7 +46,7 @@ async fn copies_that_wait_for_another_process_take_one_connection() {
             tokio::spawn(async move { ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap() })
         })
         .collect();
-    tokio::time::sleep(A_WHILE).await;
+    still_waits(&copies[0]).await;
     assert_eq!(pool.status().waiting, 0);
     let other = tokio::time::timeout(A_WHILE * 5, ledger.claim(&event("evt_2"), WAIT_TIMEOUT)).await.unwrap();
     new(other).complete().await.unwrap();
@@ -62,8 +63,7 @@ async fn a_copy_in_another_process_waits_for_the_commit_and_is_a_duplicate() {
         let work = database.claim_new(&event(id)).await;
         let (other, copy) = (database.another_ledger(), event_with(id, body));
         let copy = tokio::spawn(async move { other.claim(&copy, WAIT_TIMEOUT).await.unwrap() });
-        tokio::time::sleep(A_WHILE).await;
-        assert!(!copy.is_finished());
+        still_waits(&copy).await;
         work.complete().await.unwrap();
         let copy = copy.await.unwrap();
         assert!(matches!((copy, same), (Claim::Duplicate, true) | (Claim::OtherBody, false)));
@@ -77,8 +77,7 @@ async fn a_copy_in_another_process_takes_over_after_a_rollback() {
     effect(&work, "evt_1").await;
     let other = database.another_ledger();
     let copy = tokio::spawn(async move { other.claim(&event("evt_1"), WAIT_TIMEOUT).await });
-    tokio::time::sleep(A_WHILE).await;
-    assert!(!copy.is_finished());
+    still_waits(&copy).await;
     work.abandon().await;
     let work = new(copy.await.unwrap());
     effect(&work, "evt_1").await;
@@ -95,7 +94,7 @@ async fn past_the_wait_timeout_work_of_another_process_is_in_progress() {
         assert!(matches!(other.claim(&event("evt_1"), wait_timeout).await.unwrap(), Claim::InProgress));
     }
     assert!(matches!(database.ledger.claim(&event("evt_1"), A_WHILE).await.unwrap(), Claim::InProgress));
-    // Without patience an event that nobody has is new all the same.
+    // With a zero wait timeout a free event is still new.
     new(other.claim(&event("evt_2"), Duration::ZERO).await).complete().await.unwrap();
 }
 
@@ -128,8 +127,7 @@ async fn serializable_copies_wait_for_each_other_too() {
         let other = Arc::clone(&other);
         async move { other.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap() }
     });
-    tokio::time::sleep(A_WHILE).await;
-    assert!(!copy.is_finished());
+    still_waits(&copy).await;
     work.complete().await.unwrap();
     assert!(matches!(copy.await.unwrap(), Claim::Duplicate));
 

@@ -2,6 +2,7 @@
 
 use crate::stage::{Database, WAIT_TIMEOUT, effect, event};
 use crate::suite::client::Sent;
+use crate::suite::polling::still_waits;
 use crate::suite::scene::{Act, Scene};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use std::sync::Arc;
@@ -24,8 +25,7 @@ async fn a_server_that_crashes_during_the_work_leaves_none_of_it() {
     let event = Sent::new("evt_1");
     scene.next([Act::WorkThenWait]);
     let first = scene.sending(&event);
-    scene.runs_reach(1).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    scene.waits_reach(1).await;
     kill(&scene.stage.server).await;
     scene.release(1);
     first.await.unwrap().is_refused(503);
@@ -45,10 +45,10 @@ async fn a_server_that_crashes_around_the_commit_leaves_all_or_nothing() {
         let event = Sent::new(&format!("evt_{number}"));
         scene.next([Act::WorkThenWait]);
         let first = scene.sending(&event);
-        scene.runs_reach(number + 1 + before).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        scene.waits_reach(number + 1).await;
         let server = Arc::clone(&scene.stage.server);
         let killer = tokio::task::spawn_blocking(move || server.kill());
+        // A different moment around the commit in each round.
         tokio::time::sleep(Duration::from_micros(number * 700)).await;
         scene.release(1);
         let answer = first.await.unwrap();
@@ -124,8 +124,8 @@ async fn a_slow_commit_is_waited_for() {
     let first = scene.sending(&event);
     scene.runs_reach(1).await;
     let copy = scene.sending(&event);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(!first.is_finished() && !copy.is_finished());
+    still_waits(&copy).await;
+    assert!(!first.is_finished());
     first.await.unwrap().is_new();
     copy.await.unwrap().is_duplicate();
     scene.left(&event, 1, 1).await;

@@ -1,6 +1,7 @@
 //! What is in the table.
 
 use crate::stage::{Database, WAIT_TIMEOUT, event, event_with};
+use crate::suite::polling::wait_until;
 use aldaba_receiver::transactional::{Keep, Payload, PostgresLedger};
 use aldaba_receiver::{Claim, Event, Ledger, LedgerError, Work};
 use bytes::Bytes;
@@ -70,7 +71,7 @@ async fn a_digest_is_all_that_is_kept_where_that_was_chosen() {
     assert!(matches!(database.claim(&secret).await, Claim::Duplicate));
     let other = event_with("evt_1", r#"{"card": "4112"}"#);
     assert!(matches!(database.claim(&other).await, Claim::OtherBody));
-    // Whoever keeps payloads knows it again, and the other way round.
+    // A ledger with payloads recognizes a mark with a digest, and vice versa.
     let keeps_all = database.another_ledger();
     assert!(matches!(keeps_all.claim(&secret, WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     let second = event_with("evt_2", r#"{"card": "4113"}"#);
@@ -208,14 +209,8 @@ async fn e6_old_marks_go_in_slices_by_the_index() {
     assert_eq!(database.ledger.clean(month).await.unwrap(), 0);
     let left = database.row("SELECT count(*) FROM webhook_events", &[]).await.get::<_, i64>(0);
     assert_eq!(left, 27_500);
-    // The server counts a scan a little later.
-    for _ in 0..100 {
-        if database.row(scans, &[]).await.get::<_, i64>(0) >= 5 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the index was not used");
+    // The server counts a scan with a delay.
+    wait_until("the index is used", async || database.row(scans, &[]).await.get::<_, i64>(0) >= 5).await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ pub(crate) struct Database {
     pub(crate) ledger: Arc<PostgresLedger>,
 }
 
-/// It lives as long as the process: whoever drops it last would make the next test start another one.
+/// It lives as long as the process: if the last test dropped it, the next one would start another server.
 fn shared() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(Postgres::shared))

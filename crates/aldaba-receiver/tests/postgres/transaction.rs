@@ -167,9 +167,10 @@ async fn a_transaction_dropped_during_a_statement_counts_toward_the_pool() {
     let sleep = work.batch_execute("SELECT pg_sleep(1)");
     tokio::time::timeout(Duration::from_millis(100), sleep).await.unwrap_err();
     drop(work);
+    // In this time the connection must not become available.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!((pool.status().size, pool.status().available), (1, 0));
-    // Its next turn comes when the statement has ended.
+    // The next claim succeeds after the statement has ended.
     let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     effect(&work, "evt_1").await;
     work.complete().await.unwrap();

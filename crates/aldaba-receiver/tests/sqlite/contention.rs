@@ -1,6 +1,7 @@
 //! Copies that meet, within a process and between two.
 
 use crate::stage::{Database, WAIT_TIMEOUT, effect, event, event_with, new};
+use crate::suite::polling::still_waits;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -27,8 +28,7 @@ async fn handlers_of_two_events_run_one_after_another() {
     let first = database.claim_new(&event("evt_1")).await;
     let ledger = Arc::clone(&database.ledger);
     let second = tokio::spawn(async move { ledger.claim(&event("evt_2"), WAIT_TIMEOUT).await });
-    tokio::time::sleep(A_WHILE).await;
-    assert!(!second.is_finished());
+    still_waits(&second).await;
     let refused = database.ledger.claim(&event("evt_3"), A_WHILE).await;
     assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}");
     first.complete().await.unwrap();
@@ -43,8 +43,7 @@ async fn a_copy_in_another_process_waits_for_the_end() {
         effect(&mut work, id).await.unwrap();
         let other = database.another_ledger();
         let copy = tokio::spawn(async move { other.claim(&event(id), WAIT_TIMEOUT).await });
-        tokio::time::sleep(A_WHILE).await;
-        assert!(!copy.is_finished());
+        still_waits(&copy).await;
         if commits {
             work.complete().await.unwrap();
             assert!(matches!(copy.await.unwrap().unwrap(), Claim::Duplicate));

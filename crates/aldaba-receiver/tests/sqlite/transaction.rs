@@ -59,6 +59,7 @@ async fn a_part_that_is_dropped_takes_the_transaction_with_it() {
     let mut work = database.claim_new(&event("evt_1")).await;
     let part = work.run(|connection| {
         connection.execute("INSERT INTO effects VALUES ('evt_1')", [])?;
+        // Longer than the part is awaited.
         std::thread::sleep(Duration::from_millis(300));
         Ok::<_, rusqlite::Error>(())
     });
@@ -115,8 +116,8 @@ async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
 #[tokio::test]
 async fn connection_settings_of_a_handler_end_with_it() {
     let database = Database::set().await;
-    let aside = database.path.with_extension("aside");
-    let attach = format!("ATTACH '{}' AS aside", aside.display());
+    let extra = database.path.with_extension("extra");
+    let attach = format!("ATTACH '{}' AS extra", extra.display());
     let settings = ["CREATE TEMP TABLE scratch (n INTEGER)", &attach, "PRAGMA query_only = ON"];
     for (number, setting) in settings.into_iter().enumerate() {
         for end in ["complete", "abandon", "drop"] {

@@ -1,4 +1,4 @@
-//! What every ledger has to show, over real HTTP. A ledger's tests say how to set its stage, and `suite!` does the rest:
+//! The requirements of every ledger, over real HTTP. The tests of a ledger set its stage, and `suite!` does the rest:
 //!
 //! ```ignore
 //! #[path = "../suite/mod.rs"]      // from tests/my_ledger/main.rs
@@ -14,6 +14,7 @@ pub(crate) mod counting;
 pub(crate) mod document;
 pub(crate) mod failures;
 pub(crate) mod leaving;
+pub(crate) mod polling;
 pub(crate) mod refusals;
 pub(crate) mod scene;
 pub(crate) mod waiting;
@@ -25,16 +26,16 @@ use std::future::Future;
 pub(crate) trait Stage: Send + Sync + 'static {
     type Ledger: Ledger;
 
-    /// Whether two events can be worked on at the same time. Not where a database has one writer.
+    /// Whether two events can be handled at the same time; `false` for a database with one writer.
     const SIDE_BY_SIDE: bool = true;
 
-    /// Whether marks stay until they are cleaned. Not where they expire by themselves.
+    /// Whether marks stay until a cleanup; `false` if they expire.
     const CLEANS: bool = true;
 
     /// A handle on the one ledger of this stage.
     fn ledger(&self) -> Self::Ledger;
 
-    /// The handler's business: one effect of this event, in the transaction where there is one.
+    /// The work of the handler: one effect of this event, in the transaction if there is one.
     fn work(
         &self,
         event: &Event,

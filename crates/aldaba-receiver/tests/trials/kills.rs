@@ -4,23 +4,23 @@ use super::sender::send;
 use super::{Trial, how_many};
 use std::time::Duration;
 
-/// How often an event is sent until it must have been taken.
+/// Copies of an event after which it must be accepted.
 const MAX_TRIES: usize = 100;
 
-/// By how much later a commit that may come to its end is killed, from none to fifteen times.
+/// The step between the moments at which a running commit is killed.
 const STEP: Duration = Duration::from_micros(80);
 
-/// What came of the trials at one point.
+/// The results of the trials at one point.
 #[derive(Debug, Default)]
 struct KillReport {
     trials: usize,
-    /// The copy after the crash was a duplicate: the commit had come true.
+    /// Trials whose copy after the crash was a duplicate: the commit had happened.
     committed: usize,
     /// Events with another number of effects than one.
     wrong: Vec<(String, u64)>,
 }
 
-/// However often a child is killed here, each event has one effect.
+/// Each event has one effect, although its process is killed at this point.
 pub(crate) async fn kill_at<T: Trial>(point: Point) {
     let trial = T::set().await;
     let report = kill_repeatedly(&trial, Which::Right, point).await;
@@ -34,7 +34,7 @@ pub(crate) async fn kill_at<T: Trial>(point: Point) {
     }
 }
 
-/// The same trials see the mistake of a ledger that marks first.
+/// The same trials detect a ledger that wrongly marks before the work.
 pub(crate) async fn find_out<T: Trial>() {
     let trial = T::set().await;
     for point in [Point::Claimed, Point::HalfDone, Point::Worked] {
@@ -45,7 +45,7 @@ pub(crate) async fn find_out<T: Trial>() {
 }
 
 async fn kill_repeatedly<T: Trial>(trial: &T, which: Which, point: Point) -> KillReport {
-    // Of the mistake a few are enough.
+    // A few trials suffice to detect the mistake.
     let trials = if which == Which::Hasty { 3 } else { how_many() };
     let mut report = KillReport { trials, ..KillReport::default() };
     let mut process = Process::start(trial, which).await;
@@ -62,7 +62,7 @@ async fn kill_repeatedly<T: Trial>(trial: &T, which: Which, point: Point) -> Kil
     report
 }
 
-/// Sends an event, and kills the child at that point of it.
+/// Sends an event, and kills its process at this point.
 async fn crash(mut process: Process, point: Point, event_id: &str, number: usize) {
     if point == Point::Answered {
         let answer = send(process.port, event_id, None).await.expect("nobody has killed it yet");
@@ -81,7 +81,7 @@ async fn crash(mut process: Process, point: Point, event_id: &str, number: usize
     assert!(request.await.unwrap().is_none(), "it was killed before its answer");
 }
 
-/// Sends an event until it is taken, and says whether it was known.
+/// Sends an event until it is accepted, and returns whether it was a duplicate.
 async fn settle(port: u16, event_id: &str) -> bool {
     for _ in 0..MAX_TRIES {
         match send(port, event_id, None).await {
@@ -89,6 +89,7 @@ async fn settle(port: u16, event_id: &str) -> bool {
             Some(answer) => assert!(matches!(answer.status, 409 | 503), "{answer:?}"),
             None => panic!("nobody has killed this one"),
         }
+        // The delay between two copies.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("{event_id} is never taken");

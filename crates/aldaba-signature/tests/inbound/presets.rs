@@ -146,7 +146,7 @@ fn svix_is_taken_under_both_of_its_names_and_the_id_is_the_signed_one() {
     let webhook = renamed(&svix);
     assert_eq!(webhook.inspect(), Ok(svix.expected()));
 
-    // Whoever has seen a request adds the other name to it, to have it taken as a new event.
+    // An attacker adds the other header to a recorded request, so that it looks like a new event.
     let mut replayed = webhook.clone();
     replayed.headers.push(("svix-id", "msg_another".into()));
     assert_eq!(replayed.inspect(), Ok(svix.expected()));

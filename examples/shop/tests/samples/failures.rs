@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shop::{Answer, Payment, Sample, WAIT_TIMEOUT, eventually, fresh};
 use std::sync::Arc;
 
-/// A database that hangs is given up so soon after the patience, in seconds.
+/// The time after the wait timeout in which a hanging database must be given up, in seconds.
 const GIVEN_UP: f64 = 15.0;
 
 /// It has failed, and says nothing of how to a stranger.

@@ -3,9 +3,9 @@
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::support::client::Client;
 use crate::support::running::{Running, token};
+use crate::support::waiting::next_id_moment;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 async fn log(client: &Client, query: &str) -> Vec<Value> {
     let page = client.get(&format!("/audit?limit=250{query}")).await.expect(200);
@@ -234,13 +234,7 @@ async fn a_change_without_effect_has_no_audit_row() {
     let profile = json!({"name": "mine", "headers": {"x-a": "b"}}).to_string();
     client.post("/profile", profile.clone()).await.expect(201);
     let message = server.message(&app, "paid").await;
-    let attempts = format!("/app/{app}/attempt/msg/{message}");
-    let attempt = loop {
-        match client.get(&attempts).await.expect(200)["data"][0]["id"].as_str() {
-            Some(attempt) => break attempt.to_owned(),
-            None => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    };
+    let attempt = client.attempt_id(&app, &message).await;
     let contents = [
         format!("/app/{app}/msg/{message}/attempt/{attempt}/content"),
         format!("/app/{app}/msg/{message}/content"),
@@ -301,18 +295,7 @@ async fn discards_cancellations_and_resends_have_audit_rows() {
     for _ in 0..3 {
         messages.push(server.message(&app, "a").await);
     }
-    let dead = async || {
-        let page = server.client.get(&format!("/app/{app}/delivery?state=dead")).await.expect(200);
-        page["data"].as_array().unwrap().clone()
-    };
-    for _ in 0..500 {
-        if dead().await.len() == 3 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let letter = dead().await;
-    assert_eq!(letter.len(), 3);
+    let letter = server.client.list_until(&format!("/app/{app}/delivery?state=dead"), 3).await;
     let one = letter[0]["id"].as_str().unwrap();
     server.client.delete(&format!("/app/{app}/delivery/{one}")).await.expect(204);
     let many = server.client.post(&format!("/app/{app}/delivery/discard"), "{}").await.expect(200);
@@ -356,11 +339,11 @@ async fn the_audit_log_is_filtered_paged_and_private_to_the_organization() {
     let (a, b) = (server.application().await, server.application().await);
     for app in [&a, &b] {
         server.endpoint(app, json!({})).await;
-        tokio::time::sleep(Duration::from_millis(8)).await;
+        next_id_moment().await;
     }
     let token = server.client.post(&format!("/auth/app-portal-access/{a}"), r#"{"sessionId":"ana"}"#).await;
     let ana = server.client.with_token(token.expect(200)["token"].as_str().unwrap());
-    tokio::time::sleep(Duration::from_millis(8)).await;
+    next_id_moment().await;
     let made = ana.post(&format!("/app/{a}/endpoint"), r#"{"url":"https://example.com/"}"#).await.expect(201);
     let rows = log(&server.client, "").await;
     assert_eq!(rows.len(), 6, "{rows:?}");

@@ -261,6 +261,7 @@ async fn longest_wait<T>(server: &Running, request: impl Future<Output = T>) -> 
         let begun = Instant::now();
         let ping = async {
             server.client.get("/health/ping").await.expect(204);
+            // The pace of the measurement.
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         tokio::select! {

@@ -2,10 +2,10 @@ use crate::support::receiver::{Arrival, Receiver};
 use crate::support::running::Running;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
-/// Gives an endpoint up with the first delivery that is used up, which is after two attempts.
+/// Fails the endpoint with the first exhausted delivery, which is after two attempts.
 fn strict() -> Value {
     json!({
         "name": "strict",
@@ -50,16 +50,7 @@ impl Patient {
 
     /// Waits for a status.
     async fn becomes(&self, status: &str) -> Value {
-        let mut last = Value::Null;
-        for _ in 0..1500 {
-            let endpoint = self.endpoint().await;
-            if endpoint["health"]["status"] == status {
-                return endpoint;
-            }
-            last = endpoint;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("not {status}: {last}");
+        self.server.client.get_until(&self.path, |endpoint| endpoint["health"]["status"] == status).await
     }
 
     async fn send(&self) -> String {
@@ -72,13 +63,8 @@ impl Patient {
     }
 
     async fn delivers(&self, message: &str) {
-        for _ in 0..1500 {
-            if self.destination(message).await["status"] == 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("not delivered: {message}");
+        let path = format!("/app/{}/msg/{message}/endpoint", self.app);
+        self.server.client.get_until(&path, |page| page["data"][0]["status"] == 0).await;
     }
 
     async fn changes(&self) -> Vec<(String, String, String)> {
@@ -301,17 +287,21 @@ async fn held_messages_wait_for_a_disabled_endpoint_across_a_restart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_late_success_does_not_shorten_the_recovered_outage() {
-    let (first, well) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
-    // The first message fails. Others are answered well, but not before the endpoint has failed.
+    let first = Arc::new(OnceLock::new());
+    let (well, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    // The first message fails. The second is answered with success after the endpoint has failed.
     let judge = {
-        let well = well.clone();
+        let (well, gate) = (well.clone(), gate.clone());
         move |arrival: &Arrival| {
             let id = arrival.headers["webhook-id"].clone();
-            let fails = *first.get_or_init(|| id.clone()) == id && !well.load(Ordering::Relaxed);
-            while !fails && !well.load(Ordering::Relaxed) {
-                tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(10)));
+            if well.load(Ordering::Acquire) {
+                return 200;
             }
-            if fails { 500 } else { 200 }
+            if *first.get_or_init(|| id.clone()) == id {
+                return 500;
+            }
+            tokio::task::block_in_place(|| gate.wait());
+            200
         }
     };
     let receiver = Receiver::judging("127.0.0.1:0".parse().unwrap(), "", judge).await;
@@ -320,7 +310,8 @@ async fn a_late_success_does_not_shorten_the_recovered_outage() {
     patient.receiver.next().await;
     let late = patient.send().await;
     let failed = patient.becomes("failed").await;
-    well.store(true, Ordering::Relaxed);
+    well.store(true, Ordering::Release);
+    tokio::task::block_in_place(|| gate.wait());
     patient.delivers(&late).await;
     let still = patient.becomes("failed").await;
     assert_eq!(still["health"]["failingSince"], failed["health"]["failingSince"]);

@@ -222,6 +222,7 @@ async fn nothing_is_lost_while_an_organizations_own_endpoints_keep_changing() {
     for _ in 0..100 {
         let endpoint = stage.server.endpoint(&stage.app, json!({})).await;
         made.insert(endpoint["id"].as_str().unwrap().to_owned());
+        // Spreads the changes over three seconds, beside the concurrent ones.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     stop.send(true).unwrap();
@@ -250,6 +251,7 @@ async fn one_organization_does_not_delay_the_notices_of_another() {
         stage.server.client.post("/app", json!({"name": "n", "uid": uid}).to_string()).await.expect(201);
         noisy.push(keep_putting(&stage.server.client, format!("/app/{uid}/endpoint/x"), &stopped));
     }
+    // The notices of the first organization pile up meanwhile.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let made = other.post("/app/b/endpoint", r#"{"url": "https://example.com/"}"#).await.expect(201);
     let heard = tokio::time::timeout(Duration::from_secs(3), ear.next()).await.expect("soon");

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Three attempts, 300 ms apart.
 const BRISK: &str = r#"{"name": "brisk", "schedule": {"type": "list", "delays": ["300ms", "300ms"]},
@@ -61,16 +60,9 @@ async fn numbers(receiver: &mut Receiver, count: usize) -> Vec<i64> {
     numbers
 }
 
-/// Asks until the answer is as wanted.
+/// The answer once it is as wanted.
 async fn until(server: &Running, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..200 {
-        let answer = server.client.get(path).await.expect(200);
-        if wanted(&answer) {
-            return answer;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} was never as wanted");
+    server.client.get_until(path, wanted).await
 }
 
 #[tokio::test]

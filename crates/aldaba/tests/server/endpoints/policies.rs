@@ -1,7 +1,6 @@
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 #[tokio::test]
 async fn the_built_in_policies_are_listed_and_shown() {
@@ -202,13 +201,9 @@ async fn a_change_of_policy_holds_from_the_next_attempt_on() {
     }
     paths.sort();
     assert_eq!(paths, ["/exchanged", "/exchanged", "/rewritten", "/rewritten"]);
-    for _ in 0..100 {
-        let list = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
-        let failed = list["data"].as_array().expect("a list").iter().filter(|one| one["status"] == 2).count();
-        if failed == 2 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the deliveries did not end after their third attempt");
+    let failed = |list: &Value| {
+        list["data"].as_array().expect("a list").iter().filter(|one| one["status"] == 2).count()
+    };
+    // The deliveries end after their third attempt.
+    server.client.get_until(&format!("/app/{app}/msg/{message}/endpoint"), |list| failed(list) == 2).await;
 }

@@ -2,6 +2,7 @@
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::wait_until;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -180,12 +181,7 @@ async fn public_keys_change_with_every_rotation_and_expiry() {
     assert_eq!((count().await, count().await), (1, 1));
     stage.rotate(json!({"gracePeriodSeconds": 2})).await.expect(200);
     assert_eq!((count().await, count().await), (2, 2));
-    let mut left = 100;
-    while count().await == 2 {
-        left -= 1;
-        assert!(left > 0, "the former key has ended");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    wait_until("the former key has ended", async || count().await != 2).await;
     stage.server.client.delete(&stage.path).await.expect(204);
     assert_eq!(count().await, 0);
 }

@@ -1,4 +1,4 @@
-//! Many connections that never finish a request: whoever finishes theirs is served.
+//! Many connections that never finish a request do not block complete requests.
 
 use crate::support::running::Running;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,6 +26,7 @@ fn keep_open(to: SocketAddr, from: Ipv4Addr, count: usize, sends: &'static [u8])
                     let _ = stream.write_all(sends).await;
                     let _ = stream.read_to_end(&mut Vec::new()).await;
                 }
+                // The pace of the flood.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })
@@ -57,7 +58,7 @@ async fn half_sent_heads_do_not_block_complete_requests() {
         let floods: Vec<_> = (2..8)
             .flat_map(|last| keep_open(server.address, Ipv4Addr::new(127, 0, 0, last), 50, sends))
             .collect();
-        // The first ones are let alone for a moment.
+        // The first connections are protected from eviction for a moment; the flood fills all slots meanwhile.
         tokio::time::sleep(Duration::from_secs(1)).await;
         for number in 0..40 {
             let status = asks(server.address, Ipv4Addr::LOCALHOST).await;
@@ -85,6 +86,7 @@ async fn a_connection_that_is_served_does_not_give_way_to_half_sent_heads() {
     );
     sending.write_all(format!("{head}{}", &body[..10]).as_bytes()).await.unwrap();
     let flood = keep_open(server.address, Ipv4Addr::new(127, 0, 0, 9), 60, HALF);
+    // In this time nothing must happen to the connection: the flood evicts others.
     tokio::time::sleep(Duration::from_secs(1)).await;
     sending.write_all(&body.as_bytes()[10..]).await.unwrap();
     let mut start = [0; 12];

@@ -3,6 +3,7 @@
 use crate::support::client::Reply;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
+use crate::support::waiting::wait_until;
 use aldaba_engine::{Clock, SystemClock};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -46,6 +47,7 @@ async fn an_organization_over_its_rate_gets_retry_after() {
     server.client.get("/health").await.expect(200);
     let other = server.client.with_token(&token(OTHER));
     other.post("/app", r#"{"name":"a"}"#).await.expect(201);
+    // The time that `Retry-After` asks for.
     tokio::time::sleep(Duration::from_secs(u64::from(seconds))).await;
     // Reads count a quarter: two seconds' worth are eight.
     for _ in 0..6 {
@@ -82,7 +84,7 @@ async fn an_application_has_one_rate_for_its_id_and_uid() {
     server.stop().await;
 }
 
-/// A day that lasts as long as a test: around midnight (UTC) this waits for the next one.
+/// Waits for the next day shortly before midnight (UTC), so that a test runs within one day.
 async fn a_day_that_goes_on() {
     const DAY: u64 = 24 * 3600;
     let left = DAY - SystemClock::new().wall().millis().unsigned_abs() / 1000 % DAY;
@@ -199,12 +201,10 @@ async fn the_rate_of_an_application_holds_for_all_its_endpoints_together() {
     assert!(took >= Duration::from_millis(2100), "twelve requests at five a second took {took:?}");
     assert!(paths.iter().filter(|path| *path == "/one").count() >= 3, "{paths:?}");
     // Nothing waits any more.
-    for _ in 0..100 {
-        if status("one").await["status"] == "Ok" && status("two").await["status"] == "Ok" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("both endpoints are Ok", async || {
+        status("one").await["status"] == "Ok" && status("two").await["status"] == "Ok"
+    })
+    .await;
     assert_eq!(status("two").await["throttledSince"], Value::Null);
     // Without a rate all go at once.
     let freed = server.client.patch("/app/slow", r#"{"throttleRate":null}"#).await.expect(200);

@@ -22,16 +22,9 @@ fn event(deliver_at: Timestamp) -> String {
     json!({"eventType": "a", "payload": {"a": 1}, "deliverAt": deliver_at.to_string()}).to_string()
 }
 
-/// When the one attempt of a message was made.
+/// The time of the only attempt of a message.
 async fn attempted(server: &Running, app: &str, message: &str) -> Timestamp {
-    for _ in 0..200 {
-        let list = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
-        if let Some(attempt) = list["data"].get(0) {
-            return attempt["timestamp"].as_str().unwrap().parse().unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{message} was never attempted");
+    first_attempt(server, &format!("/app/{app}/attempt/msg/{message}")).await
 }
 
 fn assert_in_time(attempt: Timestamp, moment: Timestamp) {
@@ -144,6 +137,7 @@ async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_at_its_time(
     assert_eq!((number(&mut ordered).await, number(&mut other).await), (2, 2));
     assert_eq!(number(&mut other).await, 1, "elsewhere it leaves at its moment");
     assert_in_time(attempted_at(&server, &app, &message, "other").await, moment);
+    // The delayed message gets its position in the order before the next one.
     tokio::time::sleep(Duration::from_millis(300)).await;
     send(&server, &app, 3, None).await;
     for expected in [2, 1, 3] {
@@ -153,17 +147,15 @@ async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_at_its_time(
     server.stop().await;
 }
 
-/// When a message was first attempted at an endpoint.
+/// The time of the first attempt of a message at an endpoint.
 async fn attempted_at(server: &Running, app: &str, message: &str, endpoint: &str) -> Timestamp {
-    for _ in 0..200 {
-        let path = format!("/app/{app}/msg/{message}/endpoint/{endpoint}/attempt");
-        let list = server.client.get(&path).await.expect(200);
-        if let Some(attempt) = list["data"].get(0) {
-            return attempt["timestamp"].as_str().unwrap().parse().unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{message} was never attempted at {endpoint}");
+    first_attempt(server, &format!("/app/{app}/msg/{message}/endpoint/{endpoint}/attempt")).await
+}
+
+/// The time of the newest attempt in a list, once there is one.
+async fn first_attempt(server: &Running, path: &str) -> Timestamp {
+    let list = server.client.get_until(path, |list| list["data"].get(0).is_some()).await;
+    list["data"][0]["timestamp"].as_str().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
@@ -202,14 +194,7 @@ async fn an_endpoint_may_change_its_ordering_or_go_while_a_message_for_later_wai
     let message = send(&server, &app, 4, Some(later(&now(&server).await, 3_600_000))).await;
     server.client.delete(&endpoint).await.expect(204);
     let path = format!("/app/{app}/msg/{message}/endpoint");
-    for tries in 0.. {
-        let shown = server.client.get(&path).await.expect(200)["data"][0].clone();
-        if shown["reason"] == "cancelled" {
-            break;
-        }
-        assert!(tries < 200, "{shown}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    server.client.get_until(&path, |page| page["data"][0]["reason"] == "cancelled").await;
     receiver.nothing_more().await;
     server.stop().await;
 }

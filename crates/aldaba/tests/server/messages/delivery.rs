@@ -5,7 +5,6 @@ use crate::support::running::Running;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-use std::time::Duration;
 
 /// Strange on purpose: spacing, order, number spelling, escapes and a repeated key must survive.
 const PAYLOAD: &str = r#"{ "z" : 1.0, "a":[1e3 ,"é\/é"],  "z":12345678901234567890123 }"#;
@@ -24,17 +23,10 @@ fn verify(arrival: &Arrival, prefix: &str, secret: &str) -> String {
     headers["webhook-id"].to_str().unwrap().to_owned()
 }
 
-/// Asks until the list has as many items, since an attempt is recorded after its answer.
+/// The items of a list once it has at least this many: an attempt is recorded after its answer.
 async fn attempts(server: &Running, path: &str, count: usize) -> Vec<Value> {
-    for _ in 0..200 {
-        let page = server.client.get(path).await.expect(200);
-        let items = page["data"].as_array().unwrap();
-        if items.len() >= count {
-            return items.clone();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} never had {count} items");
+    let page = server.client.get_until(path, |page| page["data"].as_array().unwrap().len() >= count).await;
+    page["data"].as_array().unwrap().clone()
 }
 
 async fn delivered(prefix: &str, profile: Value) {

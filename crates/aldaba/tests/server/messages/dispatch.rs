@@ -18,15 +18,8 @@ async fn dispatch(server: &Running, app: &str, body: Value) -> Value {
 
 /// The record once it is no longer pending.
 async fn ended(server: &Running, app: &str, id: &Value) -> Value {
-    for _ in 0..500 {
-        let record =
-            server.client.get(&format!("/app/{app}/dispatch/{}", id.as_str().unwrap())).await.expect(200);
-        if record["status"] != "pending" {
-            return record;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{id} never ended");
+    let path = format!("/app/{app}/dispatch/{}", id.as_str().unwrap());
+    server.client.get_until(&path, |record| record["status"] != "pending").await
 }
 
 async fn application_key(server: &Running, app: &str) -> String {
@@ -118,14 +111,7 @@ async fn a_secret_a_profile_and_headers_of_its_own_are_for_this_one_alone() {
         assert!(!arrival.headers.contains_key(absent), "{absent}");
     }
     // What went out is shown, but for what is secret.
-    let attempts = format!("/app/{app}/attempt/msg/{}", told["id"].as_str().unwrap());
-    let attempt = loop {
-        let listed = server.client.get(&attempts).await.expect(200);
-        match listed["data"][0]["id"].as_str() {
-            Some(attempt) => break attempt.to_owned(),
-            None => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    };
+    let attempt = server.client.attempt_id(&app, told["id"].as_str().unwrap()).await;
     let shown = format!("/app/{app}/msg/{}/attempt/{attempt}/headers", told["id"].as_str().unwrap());
     let shown = server.client.get(&shown).await.expect(200);
     assert_eq!(shown["sentHeaders"]["x-trace"], "t-1");

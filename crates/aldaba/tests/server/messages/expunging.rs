@@ -1,10 +1,9 @@
-//! What is deleted is gone: it is not read, not sent, and nothing waits for it for ever.
+//! Deleted payloads are neither read nor sent, and no delivery waits for them forever.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use aldaba_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 async fn send(server: &Running, app: &str, more: Value) -> String {
     let mut body = json!({"eventType": "a", "payload": {"secret": "hunter2"}});
@@ -13,16 +12,9 @@ async fn send(server: &Running, app: &str, more: Value) -> String {
     sent["id"].as_str().unwrap().into()
 }
 
-/// Asks until a list has so many items.
+/// The page of a list once it has this many items.
 async fn until(server: &Running, path: &str, count: usize) -> Value {
-    for _ in 0..400 {
-        let page = server.client.get(path).await.expect(200);
-        if page["data"].as_array().unwrap().len() == count {
-            return page;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{path} does not come to {count} items");
+    server.client.get_until(path, |page| page["data"].as_array().unwrap().len() == count).await
 }
 
 #[tokio::test]

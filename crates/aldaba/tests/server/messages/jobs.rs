@@ -4,6 +4,7 @@ use crate::commands::command_line::{aldaba, text};
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
+use crate::support::waiting::wait_until;
 use aldaba::config::Config;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
@@ -29,15 +30,12 @@ async fn tell(server: &Running, app: &str, more: Value) -> Value {
 
 /// The record of a job once it is no longer pending.
 async fn ended(server: &Running, app: &str, job: &str) -> Value {
-    for _ in 0..500 {
-        let record = server.client.get(&format!("/app/{app}/job/{job}")).await.expect(200);
-        if record["status"] != "pending" {
-            return record;
-        }
-        assert_eq!(record["completedAt"], Value::Null, "{record}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the webhook of {job} never ended");
+    let is_pending = |record: &Value| {
+        let pending = record["status"] == "pending";
+        assert!(!pending || record["completedAt"].is_null(), "{record}");
+        pending
+    };
+    server.client.get_until(&format!("/app/{app}/job/{job}"), |record| !is_pending(record)).await
 }
 
 /// The URL of something that sends everybody on.
@@ -286,12 +284,7 @@ async fn c4_records_are_found_by_status_and_by_job() {
     let mut everything = jobs("").await;
     assert_eq!(everything.len(), 7);
     assert_eq!(jobs("status=success").await.len(), 5);
-    for _ in 0..100 {
-        if jobs("status=failed").await.len() == 2 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("two jobs have failed", async || jobs("status=failed").await.len() == 2).await;
     assert_eq!(jobs("status=failed").await, ["bad", "bad"]);
     assert_eq!(jobs("status=pending").await, Vec::<String>::new());
     assert_eq!(jobs("jobId=good%2F3").await, ["good/3"]);

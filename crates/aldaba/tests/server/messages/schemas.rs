@@ -213,6 +213,7 @@ async fn a_batch_shares_one_validation_budget_and_delays_no_other_request() {
         let begun = Instant::now();
         let ping = async {
             server.client.get("/health/ping").await.expect(204);
+            // The pace of the measurement.
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         tokio::select! {

@@ -458,7 +458,7 @@ async fn an_invalid_message_does_not_create_its_application() {
         assert!(places(&refused)[0].starts_with(place), "{wrong}: {:?}", places(&refused));
         server.client.get("/app/shop").await.expect(404);
     }
-    // Whoever brings none hears that there is none.
+    // Without any credentials the answer says so.
     send(json!({"eventType": "a b", "application": null})).await.expect(404);
     server.client.post("/app/shop/msg", "no json").await.expect(404);
     send(json!({"eventType": "strict", "payload": {"amount": 1}})).await.expect(202);

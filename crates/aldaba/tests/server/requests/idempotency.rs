@@ -138,9 +138,7 @@ async fn a_repeated_resend_of_a_delivery_that_waits_sends_once() {
     receiver.next().await;
     let endpoint = made["id"].as_str().unwrap();
     let shown = format!("/app/{app}/msg/{message}/endpoint");
-    while !server.client.get(&shown).await.expect(200)["data"][0]["nextAttempt"].is_string() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    server.client.get_until(&shown, |page| page["data"][0]["nextAttempt"].is_string()).await;
     let path = format!("{shown}/{endpoint}/resend");
     for _ in 0..3 {
         server.client.post_once(&path, "k", "").await.expect(202);

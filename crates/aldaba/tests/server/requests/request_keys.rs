@@ -11,7 +11,6 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 const MESSAGE: &str = r#"{"eventType":"a","payload":{}}"#;
 
@@ -133,9 +132,7 @@ async fn endpoints_messages_and_sources_are_the_same_by_id_and_by_uid() {
     receiver.next().await;
     let attempts = format!("/app/{app}/attempt/msg/{message}");
     let made = async || server.client.get(&attempts).await.expect(200)["data"].as_array().unwrap().len();
-    while made().await == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server.client.attempt_id(&app, &message).await;
 
     // One attempt by hand.
     for path in [

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The time of day, in seconds.
 #[expect(clippy::disallowed_methods, reason = "a sender has a clock of its own")]
@@ -90,16 +90,10 @@ impl<'a> InboundSource<'a> {
         list["data"].as_array().unwrap().clone()
     }
 
-    /// An event once it is in this state.
+    /// An event once it has this status.
     pub(crate) async fn event(&self, id: &str, status: &str) -> Value {
-        for _ in 0..400 {
-            let event = self.server.client.get(&self.path(&format!("/event/{id}"))).await.expect(200);
-            if event["status"] == status {
-                return event;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("{id} is not {status} in time");
+        let path = self.path(&format!("/event/{id}"));
+        self.server.client.get_until(&path, |event| event["status"] == status).await
     }
 
     pub(crate) async fn log(&self) -> Vec<Value> {
