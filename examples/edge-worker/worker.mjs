@@ -26,7 +26,7 @@ const BACKEND_TIMEOUT = 10_000;
 const STORE_TIMEOUT = 5_000;
 
 /** When a sender should come again, in seconds. */
-const COME_AGAIN = "5";
+const RETRY_AFTER = "5";
 
 export default {
   async fetch(request, env, ctx) {
@@ -58,14 +58,14 @@ async function receive(request, env, ctx) {
 
   const mark = await within(STORE_TIMEOUT, env.WEBHOOK_KV.get(key)).then(recorded, (error) => {
     console.error("the key-value store does not answer:", error.message);
-    throw new Refused(503, "events cannot be taken now; send this one again", COME_AGAIN);
+    throw new Refused(503, "events cannot be accepted now; send this one again", RETRY_AFTER);
   });
   if (mark.status !== "failed" && isDigest(mark.digest) && mark.digest !== digest) {
     console.error(`ALARM: event ${id} came again with another body; it was refused`);
-    throw new Refused(409, "an event of this id came before with another body");
+    throw new Refused(409, "an event with this id was received with another body");
   }
   if (mark.status === "processing" && Date.now() - Date.parse(mark.receivedAt) < LEASE) {
-    throw new Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN);
+    throw new Refused(409, "this event is still being handled; send it again later", RETRY_AFTER);
   }
   if (mark.status === "processed") return answer(200, { received: true, duplicate: true });
 

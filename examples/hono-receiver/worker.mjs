@@ -29,7 +29,7 @@ const BACKEND_TIMEOUT = 10_000;
 const STORE_TIMEOUT = 5_000;
 
 /** When a sender should come again, in seconds. */
-const COME_AGAIN = "5";
+const RETRY_AFTER = "5";
 
 const app = new Hono();
 
@@ -44,14 +44,14 @@ app.post("/webhooks", bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }), async
 
   const mark = await within(STORE_TIMEOUT, kv.get(key)).then(recorded, (error) => {
     console.error("the key-value store does not answer:", error.message);
-    throw new Refused(503, "events cannot be taken now; send this one again", COME_AGAIN);
+    throw new Refused(503, "events cannot be accepted now; send this one again", RETRY_AFTER);
   });
   if (mark.status !== "failed" && isDigest(mark.digest) && mark.digest !== digest) {
     console.error(`ALARM: event ${id} came again with another body; it was refused`);
-    throw new Refused(409, "an event of this id came before with another body");
+    throw new Refused(409, "an event with this id was received with another body");
   }
   if (mark.status === "processing" && Date.now() - Date.parse(mark.receivedAt) < LEASE) {
-    throw new Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN);
+    throw new Refused(409, "this event is still being handled; send it again later", RETRY_AFTER);
   }
   if (mark.status === "processed") return c.json({ received: true, duplicate: true });
 

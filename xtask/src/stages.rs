@@ -1,4 +1,4 @@
-//! What is checked, in stages with a time budget each.
+//! The checks, in stages with a time budget each.
 
 use crate::run::{TaskResult, cargo, root, show};
 use crate::{documents, examples, licences, links, readme, recipes, sdks, sqlx, suites, tools};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// A stage: its name, the minutes it may take on two cores, and what it does.
+/// A stage: its name, its time budget in minutes on two cores, and its function.
 type Stage = (&'static str, u64, fn() -> TaskResult);
 
 const STAGES: [Stage; 5] = [
@@ -17,16 +17,16 @@ const STAGES: [Stage; 5] = [
     ("rest", 5, lint),
 ];
 
-/// What the workspace has but does not turn on by itself.
+/// The optional features of the workspace.
 pub(crate) const FEATURES: &str = "--features=aldaba-client/apalis,aldaba-receiver/axum,aldaba-receiver/postgres,aldaba-receiver/sqlite,aldaba-receiver/redis,aldaba-signature/http";
 
-/// What everything is built in. It is in `.cargo/config.toml`.
+/// The build profile. It is defined in `.cargo/config.toml`.
 pub(crate) const PROFILE: &str = "--profile=ci";
 
-/// How many requests schemathesis makes up for each operation within the tests.
+/// Requests that schemathesis generates for each operation within the tests.
 const EXAMPLES: &str = "10";
 
-/// Runs every stage; the first failure ends it. The minutes are printed either way.
+/// Runs every stage until the first failure. Prints the minutes either way.
 pub(crate) fn test() -> TaskResult {
     let mut report = Vec::new();
     let mut outcome = Ok(());
@@ -59,7 +59,7 @@ fn build() -> TaskResult {
     sqlx::build()
 }
 
-/// A program of the workspace.
+/// The path of a program of the workspace.
 pub(crate) fn program(name: &str) -> PathBuf {
     root().join("target/ci").join(name)
 }
@@ -88,7 +88,7 @@ fn api() -> TaskResult {
     sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
-/// Formatting, the tests by the ids of what they show, lints, licences.
+/// Formatting, requirements, links, lints and licences.
 pub(crate) fn lint() -> TaskResult {
     documents::check()?;
     links::check()?;
@@ -106,7 +106,7 @@ pub(crate) fn readme() -> TaskResult {
     readme::run(&server())
 }
 
-/// Those whose page or heading has one of these words, or all.
+/// Runs the recipes whose page or heading has one of these words, or all.
 pub(crate) fn recipes(words: &[String]) -> TaskResult {
     suites::programs()?;
     recipes::run(&server(), words)
@@ -122,7 +122,7 @@ pub(crate) fn examples() -> TaskResult {
     examples::run(&server())
 }
 
-/// `--examples N`, and options of schemathesis.
+/// Accepts `--examples N` and options of schemathesis.
 pub(crate) fn schemathesis(arguments: &[String]) -> TaskResult {
     suites::programs()?;
     match arguments {
@@ -151,13 +151,13 @@ pub(crate) fn kill(messages: &str) -> TaskResult {
     show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
 }
 
-/// Of the ledgers whose marks commit with the work.
+/// Trials of the transactional ledgers.
 pub(crate) fn trials(count: &str) -> TaskResult {
     receiver_trials("crashes", "ALDABA_TRIALS", count)?;
     sqlx::trials(count)
 }
 
-/// Of the ledgers that mark beside the work.
+/// Trials of the lease ledgers.
 pub(crate) fn leases(count: &str) -> TaskResult {
     receiver_trials("lease_faults", "ALDABA_LEASE_TRIALS", count)
 }
@@ -181,15 +181,15 @@ pub(crate) fn inbound(events: &str) -> TaskResult {
     show(black_box("inbound").env("ALDABA_INBOUND_EVENTS", events))
 }
 
-/// Both are built on their own, so that the server is the one that users get.
+/// Builds both packages separately, so that the server is the one that users get.
 pub(crate) fn bench(arguments: &[String]) -> TaskResult {
     show(measure()?.args(arguments))
 }
 
-/// The rounds of `instructions`: two show how far it can be repeated.
+/// The rounds of `instructions`: two show the repeatability.
 const ROUNDS: &str = "2";
 
-/// Instructions a message, which are the same on a busy machine.
+/// Counts instructions per message, which do not depend on other load.
 pub(crate) fn instructions(arguments: &[String]) -> TaskResult {
     tools::valgrind()?;
     let mut suite = measure()?;
@@ -199,7 +199,7 @@ pub(crate) fn instructions(arguments: &[String]) -> TaskResult {
     show(suite.arg("--instructions").args(arguments))
 }
 
-/// The program that measures, with the server built as users get it.
+/// The benchmark program, with the server built as users get it.
 fn measure() -> Result<Command, String> {
     for package in ["aldaba", "bench"] {
         show(&mut cargo(&["build", "--release", "--locked", "--package", package, "--bins"]))?;

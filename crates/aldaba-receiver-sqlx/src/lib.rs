@@ -35,13 +35,13 @@
 
 #![warn(missing_docs)]
 
+mod errors;
 mod lent;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod task;
-mod errors;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{SqlxIsolation, SqlxPostgresLedger, SqlxPostgresTransaction};

@@ -1,4 +1,4 @@
-use aldaba_receiver::transactional::{Deadline, Table, EventLock, EventLocks};
+use aldaba_receiver::transactional::{Deadline, EventLock, EventLocks, Table};
 use aldaba_receiver::{Claim, Event, LedgerError};
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The load: messages posted as fast as they are answered (closed), or when they are due (open).
+//! The load: messages posted as fast as they are answered (closed loop), or at their due times (open loop).
 
 use crate::Result;
 use crate::api::{Api, ApiAnswer, Connection, Post};
@@ -12,18 +12,18 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-/// A client that waits longer than this gives up.
+/// The timeout of a client.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPTED: u16 = 202;
-/// What the server asks for when it refuses.
+/// The server's `Retry-After`.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What is posted.
+/// The messages to post.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
-    /// Where the messages go, by turns.
+    /// The paths of the messages, in rotation.
     pub(crate) paths: Vec<String>,
-    /// Of a payload.
+    /// The length of a payload.
     pub(crate) bytes: usize,
     /// Whether each has an idempotency key.
     pub(crate) keys: bool,
@@ -47,16 +47,16 @@ impl Traffic {
     }
 }
 
-/// What became of a message.
+/// The result of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentMessage {
     pub(crate) number: u64,
-    /// When it should have left: it waits for a connection from here on.
+    /// The due time; from then on it waits for a connection.
     pub(crate) due: Nanos,
     pub(crate) began: Nanos,
     pub(crate) ended: Nanos,
     pub(crate) result: SendResult,
-    /// How often it was refused before, and posted again.
+    /// How often it was refused and posted again before.
     pub(crate) refusals: u32,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum SendResult {
         status: u16,
         retry_after: bool,
     },
-    /// No answer in time, or a broken connection.
+    /// A timeout, or a broken connection.
     Lost(io::ErrorKind),
 }
 
@@ -76,13 +76,13 @@ impl SentMessage {
         self.result == SendResult::Accepted
     }
 
-    /// From the request to its answer.
+    /// The time from the request to its answer.
     pub(crate) fn took(&self) -> Nanos {
         self.ended.saturating_sub(self.began)
     }
 }
 
-/// All must have been accepted.
+/// Fails unless all were accepted.
 pub(crate) fn all_accepted(sent: &[SentMessage]) -> Result<()> {
     match sent.iter().find(|sent| !sent.accepted()) {
         None => Ok(()),
@@ -90,14 +90,14 @@ pub(crate) fn all_accepted(sent: &[SentMessage]) -> Result<()> {
     }
 }
 
-/// When a closed loop ends.
+/// The end of a closed loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Count(u64),
     Moment(Nanos),
 }
 
-/// Every connection posts the next message as soon as the last is answered.
+/// Every connection posts the next message after the last answer.
 pub(crate) async fn closed(
     api: &Api,
     traffic: Traffic,
@@ -150,15 +150,15 @@ pub(crate) async fn closed(
     Ok(all)
 }
 
-/// Messages that are due at a rate, whatever the server does.
+/// Messages at a fixed rate, independent of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     pub(crate) begin: Nanos,
     pub(crate) a_second: f64,
     pub(crate) seconds: f64,
-    /// When so many requests are under way, the next waits for one of them to end.
+    /// The maximum number of concurrent requests; the next one waits.
     pub(crate) connections: usize,
-    /// Whether those that still wait at the end are dropped, so that the load ends when it should.
+    /// Whether messages that still wait at the end are dropped, so that the load ends on time.
     pub(crate) ends_sharply: bool,
 }
 
@@ -176,7 +176,7 @@ impl Schedule {
     }
 }
 
-/// Posts each message when it is due. One that was dropped is not in the result.
+/// Posts each message at its due time. Dropped messages are not in the result.
 pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<SentMessage>> {
     let traffic = Arc::new(traffic);
     let (permits, idle) =
@@ -223,8 +223,8 @@ async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result
     Ok((connection, answer))
 }
 
-/// Says each message's number when it is due. On a thread of its own, whose timer is finer than the
-/// runtime's: a part of a millisecond, different in every round, would be counted as the server's.
+/// Emits each message's number at its due time. On its own thread, whose timer is finer than the runtime's: the
+/// difference would be counted as the server's.
 fn pace(schedule: Schedule) -> mpsc::UnboundedReceiver<u64> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! Percentiles, medians, fairness, and numbers as people read them.
+//! Percentiles, medians, fairness, and readable numbers.
 
-/// The smallest value that at least `percent` of all values do not exceed; NaN of none.
+/// The smallest value that at least `percent` of all values do not exceed; NaN for no values.
 pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -8,7 +8,7 @@ pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// The middle value, or the mean of the two in the middle; NaN of none.
+/// The middle value, or the mean of the two middle ones; NaN for no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -28,14 +28,14 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NAN, f64::max)
 }
 
-/// Jain's index: 1 when all have the same, 1/n when one of n has everything.
+/// Jain's index: 1 if all have the same, 1/n if one of n has everything.
 pub(crate) fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// With so many decimals, and a comma between thousands.
+/// A number with this many decimals and a comma between thousands.
 pub(crate) fn shown(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "–".into() } else { "never".into() };

@@ -1,4 +1,4 @@
-//! Checks the names of the code: sizes of folders, names of types, words that are no longer used.
+//! Checks the names of the code: sizes of folders, names of types, retired words.
 
 mod folders;
 mod source;
@@ -61,7 +61,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> TaskResul
     Ok(())
 }
 
-/// What a folder contains, sorted.
+/// The entries of a folder, sorted.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |error| format!("{}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(failed)?;

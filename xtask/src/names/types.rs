@@ -8,7 +8,7 @@ const MAX_DEFINITIONS: usize = 3;
 /// Each module may have these, by convention.
 const CONVENTIONAL: [&str; 2] = ["Error", "Options"];
 
-/// Every name of a type that too many definitions share, with their places in the files.
+/// Every type name with too many definitions, with their locations.
 pub(super) fn problems(files: &[SourceFile]) -> Vec<String> {
     let mut definitions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.contains("/src/") && !file.is_test()) {
@@ -30,7 +30,7 @@ pub(super) fn problems(files: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// What a block is the body of.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     /// Types that are named in it are associated types.

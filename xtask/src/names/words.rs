@@ -3,7 +3,7 @@
 use super::source::{SourceFile, Token, TokenKind};
 use std::collections::HashMap;
 
-/// A word that is no longer used.
+/// A retired word.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RetiredWord {
     /// In lower case: a part of an identifier, or a word of a comment. With a capital: a whole identifier.

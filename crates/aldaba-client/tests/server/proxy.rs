@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use tokio::net::{TcpListener, TcpStream};
 
 /// What happens to a request in the place of being passed on.

@@ -2,11 +2,11 @@
 
 mod open;
 
+use crate::errors::{has_code, in_table, lost, unavailable};
 use crate::lent::Lent;
 use crate::task::with_event_lock;
-use crate::errors::{has_code, in_table, lost, unavailable};
 use aldaba_receiver::transactional::{
-    Deadline, InvalidTable, Keep, Payload, PostgresStatements, Table, EventLock, EventLocks,
+    Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, PostgresStatements, Table,
 };
 use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
@@ -205,7 +205,8 @@ impl SqlxPostgresLedger {
         // The database may default to read-only transactions.
         let mut transaction = self.pool.begin_with("BEGIN READ WRITE").await?;
         let clean = sqlx::query(AssertSqlSafe(statement.to_owned())).persistent(false);
-        let removed = clean.bind(seconds).bind(CLEANUP_BATCH).execute(&mut *transaction).await?.rows_affected();
+        let removed =
+            clean.bind(seconds).bind(CLEANUP_BATCH).execute(&mut *transaction).await?.rows_affected();
         transaction.commit().await?;
         Ok(removed)
     }

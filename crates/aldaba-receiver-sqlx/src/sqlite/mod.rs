@@ -2,11 +2,11 @@
 
 mod open;
 
-use crate::lent::Lent;
-use crate::task::{STATEMENT_TIMEOUT, with_event_lock, to_its_end};
 use crate::errors::{in_table, unavailable};
+use crate::lent::Lent;
+use crate::task::{STATEMENT_TIMEOUT, to_its_end, with_event_lock};
 use aldaba_receiver::transactional::{
-    Deadline, InvalidTable, Keep, Payload, SqliteStatements, Table, EventLock, EventLocks,
+    Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, SqliteStatements, Table,
 };
 use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;

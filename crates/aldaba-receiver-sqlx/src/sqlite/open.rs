@@ -1,5 +1,5 @@
-use crate::lent::Open;
 use crate::errors::{lost, unavailable};
+use crate::lent::Open;
 use aldaba_receiver::LedgerError;
 use sqlx::{AssertSqlSafe, Connection, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;

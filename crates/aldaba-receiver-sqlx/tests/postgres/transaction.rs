@@ -40,7 +40,7 @@ async fn a_transaction_that_the_handler_ended_is_not_committed() {
         let mut work = database.claim_new(&event(&format!("evt_{number}"))).await;
         sqlx::raw_sql(by_hand).execute(work.connection()).await.unwrap();
         let why = lost(work.complete().await);
-        assert!(why.contains("by itself"), "{why}");
+        assert!(why.contains("the handler ended it"), "{why}");
     }
     let mut work = database.claim_new(&event("evt_next")).await;
     effect(&mut work, "evt_next").await.unwrap();

@@ -1,6 +1,6 @@
 //! Handlers that do everything a handler should not, and end in every way there is. The tests of both databases take this.
 
-use crate::stage::{Database, FAILS, OurLedger, OurPool, OurTransaction, WAIT_TIMEOUT, TAKES_LONG, event};
+use crate::stage::{Database, FAILS, OurLedger, OurPool, OurTransaction, TAKES_LONG, WAIT_TIMEOUT, event};
 use aldaba_receiver::{Claim, Ledger, Work};
 use futures_util::FutureExt;
 use sqlx::{Acquire, AssertSqlSafe};

@@ -311,14 +311,14 @@ async fn options_that_cannot_be_are_refused() {
     };
     let second = Duration::from_secs(1);
     for (options, says) in [
-        (times(NO_TIME, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(second * 3601, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(Duration::MAX, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(second * 30, NO_TIME, second), "a mark's life"),
-        (times(second * 30, Duration::MAX, second), "a mark's life"),
+        (times(NO_TIME, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(second * 3601, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(Duration::MAX, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(second * 30, NO_TIME, second), "the life of a mark"),
+        (times(second * 30, Duration::MAX, second), "the life of a mark"),
         (times(second * 30, second * 29, second), "at least as long"),
-        (times(second * 30, LeaseTimes::MARKS, NO_TIME), "the time for an answer"),
-        (times(second * 30, LeaseTimes::MARKS, second * 61), "the time for an answer"),
+        (times(second * 30, LeaseTimes::MARKS, NO_TIME), "the timeout of the store"),
+        (times(second * 30, LeaseTimes::MARKS, second * 61), "the timeout of the store"),
         (times(second * 30, LeaseTimes::MARKS, second * 11), "a third"),
     ] {
         let error = open(options).unwrap_err().to_string();

@@ -50,9 +50,9 @@ async fn a_transaction_that_the_handler_ended_is_not_committed() {
         let work = database.claim_new(&event(&format!("evt_{number}"))).await;
         work.batch_execute(by_hand).await.unwrap();
         let why = lost(work.complete().await);
-        assert!(why.contains("by itself"), "{why}");
+        assert!(why.contains("the handler ended the transaction"), "{why}");
     }
-    // What comes next is none the worse for it.
+    // The next event is not affected.
     let work = database.claim_new(&event("evt_next")).await;
     effect(&work, "evt_next").await;
     work.complete().await.unwrap();

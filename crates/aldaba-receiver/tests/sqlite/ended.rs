@@ -60,7 +60,7 @@ async fn a_part_after_the_end_of_the_transaction_fails() {
     let database = database().await;
     let mut work = database.claim_new(&event("evt_1")).await;
     work.run(|connection| connection.execute_batch(ENDINGS[0])).await.unwrap_err();
-    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("gone"));
+    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("has ended"));
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn a_part_that_is_dropped_takes_the_transaction_with_it() {
         Ok::<_, rusqlite::Error>(())
     });
     tokio::time::timeout(Duration::from_millis(50), part).await.unwrap_err();
-    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("gone"));
+    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("has ended"));
     assert!(matches!(work.complete().await, Err(LedgerError::Lost(_))));
     database.claim_new(&event("evt_1")).await.complete().await.unwrap();
     assert_eq!(database.count("effects", "evt_1"), 0);

@@ -1,5 +1,4 @@
-//! A million deliveries that wait for one endpoint: what they cost in memory, what they do to others,
-//! and how soon they leave when the receiver is back.
+//! A million pending deliveries of one endpoint: their memory, their effect on other endpoints, and the restart.
 
 use crate::Result;
 use crate::api::Api;
@@ -31,9 +30,9 @@ const MESSAGES_TO_OTHERS: usize = 100;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What every round starts from.
+/// The starting point of every round.
 struct Prepared {
-    /// Where the receiver of the backlog is, and is silent until it is told to answer.
+    /// The address of the backlog's receiver, which does not answer until told to.
     address: SocketAddr,
     without: TempDir,
     with: TempDir,
@@ -42,7 +41,7 @@ struct Prepared {
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let waiting = suite.count(WAITING, 2_000);
     let (running, drain) = (suite.seconds(20.0, 3.0), suite.seconds(5.0, 1.0));
-    suite.say(NAME, &format!("making {} waiting deliveries", counted(waiting)));
+    suite.say(NAME, &format!("creating {} pending deliveries", counted(waiting)));
     let prepared = prepare(suite, waiting)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
@@ -109,7 +108,7 @@ fn prepare(suite: &Suite, waiting: usize) -> Result<Prepared> {
     let without = suite.empty_folder()?;
     let mut path = String::new();
     suite.fill(&without, async |api| {
-        // A policy without host control, so that no gate stands between a restart and the first delivery.
+        // A policy without host control, so that no gate delays the first delivery after a restart.
         let endpoint = NewEndpoint::new(url(address, Behaviour::AtOnce, 0)).policy("quick");
         path = application(api, vec![endpoint]).await?;
         Ok(())
@@ -127,7 +126,7 @@ fn memory_after(server: &Server, seconds: f64) -> Result<f64> {
     server.resident()
 }
 
-/// Messages to an endpoint of another application, one at a time; their latencies in milliseconds.
+/// Sends messages to an endpoint of another application, one at a time; returns the latencies in milliseconds.
 fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
     let receiver = suite.receiver()?;
     let endpoint = NewEndpoint::new(receiver.url(Behaviour::AtOnce, 1));
@@ -143,7 +142,7 @@ fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
     Ok(receiver.arrivals().iter().map(|arrival| millis(arrival.latency())).collect())
 }
 
-/// Seconds from the start of the process to its first delivery, and what it delivers a second then.
+/// Seconds from the start of the process to its first delivery, and its deliveries per second after that.
 fn restart(suite: &Suite, folder: &TempDir, address: SocketAddr, drain: f64) -> Result<(f64, f64)> {
     let receiver = Receiver::start(address)?;
     let server = suite.launch(folder).start()?;

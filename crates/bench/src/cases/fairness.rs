@@ -1,4 +1,4 @@
-//! Many endpoints with work waiting, and few places in flight: whether each gets its turn.
+//! Many endpoints with pending deliveries and a small in-flight limit: whether all wait equally long.
 
 use crate::Result;
 use crate::background::free_address;
@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "fairness";
 const APPLICATIONS: usize = 10;
 const ENDPOINTS: usize = 200;
 const WAITING_EACH: usize = 100;
-/// With fewer there is a place for everyone, and nothing to share.
+/// With fewer endpoints the in-flight limit suffices for all.
 const LEAST_ENDPOINTS: usize = 100;
 const ANSWER_MILLIS: u64 = 2;
 const IN_FLIGHT: usize = 64;
@@ -90,11 +90,11 @@ fn prepare(suite: &Suite, address: SocketAddr, endpoints: usize, each: usize) ->
 }
 
 struct LaneWaits {
-    /// The longest wait of each lane: how many others arrived meanwhile, in as many as there are lanes.
+    /// The longest wait of each lane: arrivals of other lanes meanwhile, divided by the number of lanes.
     rounds: Vec<f64>,
     /// The same as time, in mean waits.
     waits: Vec<f64>,
-    /// When the last lane had its first turn, in mean waits.
+    /// The first arrival of the latest lane, in mean waits.
     latest_first: f64,
     /// Milliseconds.
     mean_wait: f64,
@@ -102,7 +102,7 @@ struct LaneWaits {
 }
 
 impl LaneWaits {
-    /// A lane has work until its last arrival, so every gap between two of its arrivals was a wait.
+    /// A lane has pending deliveries until its last arrival, so every gap between two of its arrivals is a wait.
     fn of(arrivals: &[Arrival], endpoints: usize) -> Self {
         let mut lanes: Vec<Vec<Nanos>> = vec![Vec::new(); endpoints];
         let mut in_order: Vec<_> = arrivals.iter().collect();

@@ -1,4 +1,4 @@
-//! Messages that go to fifty endpoints of one host each.
+//! Messages to fifty endpoints of one host.
 
 use super::saturation::straight;
 use crate::Result;
@@ -18,12 +18,12 @@ const ENDPOINTS: usize = 50;
 const CONNECTIONS: usize = 64;
 const LEAST_SHARE: f64 = 0.30;
 const MAX_P99_MS: f64 = 250.0;
-/// As many as an organization may have to one host, unless told otherwise.
+/// The default limit of an organization for one host.
 const MAX_CONNECTIONS: f64 = 128.0;
-/// For `limit`, so that it lasts long enough to be measured.
+/// The count for `limit`, large enough to measure.
 const LIMIT_MESSAGES: usize = 20_000;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a second copy of a message is waited for.
+/// How long to wait for second copies of messages.
 const DUPLICATES: Duration = Duration::from_millis(500);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -57,7 +57,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// Deliveries a second, from the first POST to the last arrival.
+/// Deliveries per second, from the first POST to the last arrival.
 fn through(suite: &Suite, messages: usize, sheet: &mut Sheet) -> Result<f64> {
     let (folder, receiver) = (suite.empty_folder()?, suite.receiver()?);
     let server = suite.launch(&folder).start()?;

@@ -1,5 +1,4 @@
-//! Twice as many messages as the server can take: what it takes, what it refuses and how, and how soon
-//! it is itself again.
+//! Twice as many messages as the server can handle: how many it accepts, how it refuses, and how soon it recovers.
 
 use crate::Result;
 use crate::clock::{self, Nanos, SECOND, millis, nanos, seconds};
@@ -22,14 +21,14 @@ const CONNECTIONS: usize = 8192;
 const FAN_OUT: usize = 4;
 const TIMES_CAPACITY: f64 = 2.0;
 const SLOW_MILLIS: u64 = 2_000;
-/// The numbers of probes begin here, beyond those of all messages. Even ones go to the loaded endpoint,
-/// odd ones to one of another application.
+/// The numbers of probes begin here, after those of all messages. Even ones go to the loaded endpoint, odd ones to an
+/// endpoint of another application.
 const FIRST_PROBE: u64 = 1_000_000_000;
 const PROBES_A_SECOND: f64 = 40.0;
 const PROBE_SECONDS: f64 = 10.0;
-/// A probe is on time within this.
+/// A probe within this time is on time.
 const ON_TIME_MS: f64 = 20.0;
-/// So many on time in a row, and the server is itself again.
+/// The server has recovered after this many probes on time in a row.
 const IN_A_ROW: usize = 5;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -39,7 +38,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let _apart = Apart::new()?;
     for round in 0..suite.rounds() {
         let few = capacity(suite, CLOSED_CONNECTIONS, finding)?;
-        // Commits are shared by those who wait: more connections may get more through.
+        // Concurrent requests share commits: more connections may have a higher throughput.
         let capacity = capacity(suite, CONNECTIONS, finding)?.max(few);
         sheet.put("accepted/s, 64 connections", 0, few);
         sheet.put("capacity, accepted/s", 0, capacity);
@@ -94,7 +93,7 @@ fn capacity(suite: &Suite, connections: usize, finding: f64) -> Result<f64> {
     Ok(sent.iter().filter(|sent| sent.accepted()).count() as f64 / finding)
 }
 
-/// All clients come from one address.
+/// All clients have one address.
 fn launch(suite: &Suite, folder: &TempDir) -> Launch {
     suite.launch(folder).on(FIRST).with("ALDABA_CONNECTIONS_PER_ADDRESS", 0)
 }
@@ -103,7 +102,7 @@ fn fan_out(receiver: &Receiver, behaviour: Behaviour) -> Vec<NewEndpoint> {
     (0..FAN_OUT).map(|number| NewEndpoint::new(receiver.url(behaviour, number))).collect()
 }
 
-/// What the load met.
+/// The results of the load.
 struct Storm {
     sent: Vec<SentMessage>,
     probes: Vec<SentMessage>,
@@ -146,7 +145,7 @@ impl Storm {
         self.sent.iter().filter(|sent| sent.accepted())
     }
 
-    /// While the load lasted: what is answered after its end says nothing about a rate.
+    /// Accepted messages per second during the load; answers after its end are not counted.
     fn accepted_a_second(&self) -> f64 {
         let in_time = self.accepted().filter(|sent| sent.ended <= self.schedule.end()).count();
         in_time as f64 / self.schedule.seconds
@@ -183,13 +182,13 @@ impl Storm {
         sheet.put("recovery of the other endpoint, s", 2, self.recovery(&arrived, |number| number % 2 == 1));
     }
 
-    /// Accepted, and never arrived.
+    /// Messages that were accepted and did not arrive.
     fn missing(&self) -> usize {
         let arrived: HashSet<u64> = self.arrivals.iter().map(|arrival| arrival.stamp.number).collect();
         self.accepted().filter(|sent| !arrived.contains(&sent.number)).count()
     }
 
-    /// Seconds from the end of the load until probes are on time again, of those that count.
+    /// Seconds from the end of the load until the selected probes are on time again.
     fn recovery(&self, arrived: &HashMap<u64, Nanos>, counts: impl Fn(u64) -> bool) -> f64 {
         let mut probes: Vec<&SentMessage> = self.probes.iter().filter(|probe| counts(probe.number)).collect();
         probes.sort_unstable_by_key(|probe| probe.number);
@@ -207,7 +206,7 @@ fn arrivals(receiver: &Receiver) -> Vec<Arrival> {
     receiver.arrivals().into_iter().filter(|arrival| seen.insert(arrival.stamp.number)).collect()
 }
 
-/// A refusal that tells the client what to do.
+/// A refusal with `Retry-After`.
 fn polite(result: SendResult) -> bool {
     matches!(result, SendResult::Refused { status: 429 | 503, retry_after: true })
 }

@@ -76,7 +76,10 @@ impl Gate {
     /// Waits until something is held.
     pub(crate) async fn holds(&self) {
         let mut held = self.shared.held.subscribe();
-        timeout(WAIT_TIMEOUT, held.wait_for(|held| *held > 0)).await.expect("nothing came to be held").unwrap();
+        timeout(WAIT_TIMEOUT, held.wait_for(|held| *held > 0))
+            .await
+            .expect("nothing came to be held")
+            .unwrap();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the webhooks go to.
 
 use super::http::Message;
-use super::{WAIT_TIMEOUT, QUIET};
+use super::{QUIET, WAIT_TIMEOUT};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
