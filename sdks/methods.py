@@ -9,11 +9,14 @@ Without --write the table in the document is only looked at: it must say what is
 import json
 import re
 import sys
+import textwrap
 import urllib.request
 from pathlib import Path
 
 BEGIN = "<!-- methods: made by `cargo xtask sdks methods --write` -->\n"
 END = "<!-- end of methods -->\n"
+# The longest line of the documentation, tables apart.
+LINE = 150
 
 
 def shape(path):
@@ -62,7 +65,8 @@ def table(url, folder):
     head = ["resource", *sdks, "not served"]
     lines = [head, ["---"] * len(head), *rows]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{text}\n\nNothing is served of {', '.join(nothing)}.\n"
+    unserved = textwrap.fill(f"Nothing is served of {', '.join(nothing)}.", LINE)
+    return f"{text}\n\n{unserved}\n"
 
 
 def main():

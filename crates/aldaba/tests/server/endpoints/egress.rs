@@ -90,7 +90,7 @@ async fn a_file_without_certificates_stops_the_start() {
     for (text, words) in [
         ("", "it holds no certificate"),
         ("just words", "it holds no certificate"),
-        ("-----BEGIN CERTIFICATE-----\n!", "is not PEM"),
+        ("-----BEGIN CERTIFICATE-----\n!", "a block is not valid PEM"),
         (broken, "a root certificate cannot be used"),
     ] {
         std::fs::write(&file, text).unwrap();
