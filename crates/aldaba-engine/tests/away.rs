@@ -151,9 +151,11 @@ async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_
     store.writes.store(true, Ordering::SeqCst);
     receiver.answers.add_permits(1000);
     assert_eq!(send(event.clone()).await, Err(SendError::Store(away())));
+    // In this time no further request must start.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(requests(), 1, "results could not be recorded");
     store.reads.store(true, Ordering::SeqCst);
+    // The engine meets the failing reads meanwhile.
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.writes.store(false, Ordering::SeqCst);
     store.reads.store(false, Ordering::SeqCst);

@@ -115,7 +115,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn at_the_low_mark_intake_stops_results_go_on_and_room_brings_it_back() {
+fn at_the_low_mark_intake_stops_results_continue_and_free_space_resumes_it() {
     const MIB: u64 = 1 << 20;
     let Some(disk) = SmallDisk::new(48) else {
         return eprintln!("skipped: a small disk needs the right to mount");

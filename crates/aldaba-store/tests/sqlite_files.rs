@@ -233,7 +233,7 @@ fn a_damaged_page_stops_the_store_loudly() {
 }
 
 #[test]
-fn a_writer_that_panics_fails_the_store_and_leaves_nobody_waiting() {
+fn a_writer_that_panics_fails_the_store_and_every_waiting_caller() {
     let folder = tempfile::tempdir().unwrap();
     let panics = Arc::new(AtomicBool::new(false));
     let clock = Monotonic::new({

@@ -91,7 +91,7 @@ fn nth<T: Copy + Ord>(mut all: Vec<T>, percent: usize) -> T {
 }
 
 #[test]
-fn removing_20_000_deliveries_takes_slices_and_leaves_accepting_alone() {
+fn removing_20_000_deliveries_runs_in_batches_and_does_not_delay_accepting() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let scene = Arc::new(Scene::new(store.clone()));

@@ -120,7 +120,7 @@ fn counters_go_after_their_time_however_many_types_there_are() {
 }
 
 #[test]
-fn what_was_there_before_there_were_counters_is_not_counted() {
+fn attempts_from_before_the_counters_are_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let scene = Scene::new(open(folder.path()));
     let tenant = block_on(scene.with_endpoints(1));
@@ -139,7 +139,7 @@ fn what_was_there_before_there_were_counters_is_not_counted() {
 }
 
 #[test]
-fn a_walk_that_takes_long_is_given_up_and_comes_forward_all_the_same() {
+fn a_long_walk_is_interrupted_and_still_advances() {
     let folder = tempfile::tempdir().unwrap();
     let seconds = AtomicU64::new(0);
     // Every look at this clock takes a second.

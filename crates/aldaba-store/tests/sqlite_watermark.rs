@@ -289,7 +289,7 @@ fn mixed(image: &Image, what: &str) {
 }
 
 #[test]
-fn an_older_database_beside_the_present_log_is_refused_whatever_the_log_says() {
+fn an_older_database_beside_the_present_log_is_refused() {
     let work = AtWork::begin(|options| options);
     work.accept(40);
     let (work, backup) = stopped_and_started(work, 30);
@@ -366,7 +366,7 @@ fn a_folder_of_a_former_version_opens_and_gets_a_watermark() {
 }
 
 #[test]
-fn a_watermark_that_cannot_be_read_is_made_anew() {
+fn an_unreadable_watermark_is_written_again() {
     let work = AtWork::begin(|options| options);
     work.accept(2);
     for bytes in [&[][..], &[0; 8192], b"no watermark"] {
@@ -383,7 +383,7 @@ fn a_watermark_that_cannot_be_read_is_made_anew() {
 /// watermark of any age. Images are taken after each commit; what lies between two of them was not synced yet. Pages of the
 /// database that were being copied may be torn: only the log makes them whole.
 #[test]
-fn no_image_that_a_loss_of_power_can_leave_is_refused() {
+fn every_image_after_a_power_failure_is_accepted() {
     const SECTOR: usize = 512;
     /// A torn page may be torn anywhere.
     const SPLINTER: usize = 8;

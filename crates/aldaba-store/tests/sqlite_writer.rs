@@ -143,7 +143,7 @@ fn an_event_for_many_endpoints_is_not_kept_waiting_by_a_stream_of_results() {
 }
 
 #[test]
-fn results_go_first_and_leave_room_for_the_others() {
+fn results_have_priority_and_other_writes_proceed() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&Options { batch_operations: 8, ..Options::new(folder.path()) });
     let scene = Scene::new(store.clone());
@@ -168,7 +168,7 @@ fn results_go_first_and_leave_room_for_the_others() {
 }
 
 #[test]
-fn a_done_that_panics_harms_nobody_else() {
+fn a_panic_in_one_done_does_not_affect_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&Options::new(folder.path()));
     let scene = Scene::new(store.clone());

@@ -89,7 +89,7 @@ async fn an_endpoint_is_added_listed_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_held_for_a_disabled_endpoint_goes_out_when_it_is_on_again() {
+async fn deliveries_held_for_a_disabled_endpoint_are_sent_when_it_is_enabled() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::answering(200);
     let app = start(folder.path()).await.application("customer").await.unwrap();
