@@ -193,6 +193,7 @@ impl Application {
     }
 
     /// Resumes an endpoint that its policy failed, and sends its held deliveries. `false`: there was nothing to resume.
+    /// Fails for an endpoint that is turned off: turning it on resumes it.
     pub async fn resume_endpoint(&self, key: impl Display) -> Result<bool, Error> {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();

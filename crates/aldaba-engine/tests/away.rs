@@ -9,7 +9,7 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, ApplicationRef, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store,
+    Actor, ApplicationRef, Backend, BackendReads, DeliveryState, EndpointConfig, Error, Read, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Backend for Away {
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         match self.reads.load(Ordering::SeqCst) {
             true => Box::pin(std::future::ready(Err(away()))),

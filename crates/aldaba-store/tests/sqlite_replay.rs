@@ -5,7 +5,7 @@ use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     Accept, Change, Directory, Done, Error, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
-    ReplayStepped, Replays,
+    ReplayStepped, Replays, StoreOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn open(folder: &Path, look: Duration) -> Arc<SqliteStore> {
     let looks = AtomicU64::new(0);
     let clock = Monotonic::new(move || look * looks.fetch_add(1, Ordering::Relaxed) as u32);
-    let options = Options { clock, queue_wait: Duration::MAX, ..Options::new(folder) };
+    let options = Options::of(StoreOptions { clock, queue_wait: Duration::MAX, ..StoreOptions::new(folder) });
     Arc::new(SqliteStore::open(&options).unwrap())
 }
 

@@ -6,7 +6,7 @@ use aldaba_store::operations::{ExpiredItem, Search};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     ApplicationAttemptsQuery, AttemptCounts, Hour, ListRange, MessageFilter, MessagesQuery, NewAttempt,
-    Order, Page, Payloads, Record, Statistics, Tenant,
+    Order, Page, Payloads, Record, Statistics, StoreOptions, Tenant,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn with_clock(folder: &Path) -> (Arc<SqliteStore>, Arc<AtomicU64>) {
     let seconds = Arc::new(AtomicU64::new(0));
     let read = seconds.clone();
     let clock = Monotonic::new(move || Duration::from_secs(read.load(Ordering::Relaxed)));
-    let options = Options { clock, ..Options::new(folder) };
+    let options = Options::of(StoreOptions { clock, ..StoreOptions::new(folder) });
     (Arc::new(SqliteStore::open(&options).unwrap()), seconds)
 }
 
@@ -144,7 +144,8 @@ fn a_long_walk_is_interrupted_and_still_advances() {
     let seconds = AtomicU64::new(0);
     // Every look at this clock takes a second.
     let clock = Monotonic::new(move || Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed)));
-    let options = Options { clock, queue_wait: Duration::MAX, ..Options::new(folder.path()) };
+    let options =
+        Options::of(StoreOptions { clock, queue_wait: Duration::MAX, ..StoreOptions::new(folder.path()) });
     let store = Arc::new(SqliteStore::open(&options).unwrap());
     let scene = Scene::new(store);
     block_on(async {

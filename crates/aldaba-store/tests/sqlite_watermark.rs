@@ -2,7 +2,7 @@
 
 use aldaba_store::conformance::Scene;
 use aldaba_store::sqlite::{Loss, OpenError, Options, SqliteStore};
-use aldaba_store::{Accepted, Directory, Done, History, Tenant};
+use aldaba_store::{Accepted, Directory, Done, History, StoreOptions, Tenant};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,15 +40,20 @@ fn folder_of(image: &Image) -> tempfile::TempDir {
 }
 
 fn options(folder: &Path) -> Options {
-    Options { reserve_bytes: 0, low_space_bytes: 0, ..Options::new(folder) }
+    Options::of(StoreOptions { reserve_bytes: 0, low_space_bytes: 0, ..StoreOptions::new(folder) })
 }
 
 fn open(folder: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(&options(folder))
 }
 
+fn accepting(accept_older_data: bool, folder: &Path) -> Options {
+    let options = options(folder);
+    Options { store: StoreOptions { accept_older_data, ..options.store.clone() }, ..options }
+}
+
 fn accept_older(folder: &Path) -> SqliteStore {
-    SqliteStore::open(&Options { accept_older_data: true, ..options(folder) }).unwrap()
+    SqliteStore::open(&accepting(true, folder)).unwrap()
 }
 
 fn loss(folder: &Path) -> Loss {
@@ -273,7 +278,7 @@ fn mixed(image: &Image, what: &str) {
     let folder = folder_of(image);
     let before = self::image(folder.path());
     for accept_older_data in [false, true] {
-        let options = Options { accept_older_data, ..options(folder.path()) };
+        let options = accepting(accept_older_data, folder.path());
         let refused = SqliteStore::open(&options).expect_err(what);
         let text = refused.to_string();
         let OpenError::Mixed { found, expected, .. } = refused else { panic!("{what}: {text}") };

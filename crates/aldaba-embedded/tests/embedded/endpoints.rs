@@ -119,6 +119,16 @@ async fn an_endpoint_that_is_gone_can_be_resumed() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_turned_off_cannot_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = start(folder.path()).await.application("customer").await.unwrap();
+    let off = EndpointSpec::to("https://example.com/").disabled(true);
+    let endpoint = app.add_endpoint(off).await.unwrap();
+    let refused = app.resume_endpoint(endpoint.id).await.unwrap_err();
+    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_secret_that_is_rotated_signs_beside_the_former_one() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::answering(200);

@@ -258,6 +258,8 @@ async fn pending_deliveries_stay_while_their_endpoint_is_turned_off() {
     patient.patch(json!({"disabled": true})).await;
     patient.receiver.stays_quiet(Duration::from_millis(1500)).await;
     assert_eq!(patient.destination(&waits).await["nextAttempt"], Value::Null);
+    let listed = patient.server.client.get(&format!("{}/msg", patient.path)).await.expect(200);
+    assert_eq!((&listed["data"][0]["id"], listed["data"][0].get("nextAttempt")), (&json!(waits), None));
     patient.receiver.answer(200);
     patient.patch(json!({"disabled": false})).await;
     assert_eq!(patient.receiver.next().await.headers["webhook-id"], waits.as_str());
