@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::api::messages::{Messages, NewMessage};
 use crate::call::Call;
-use crate::shape::{answer, input};
+use aldaba_api::{answer, input};
 use serde_json::Value;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use crate::api::endpoints::AppEndpoint;
 use crate::call::Call;
-use crate::shape::{answer, input};
 use crate::{Error, Secret};
+use aldaba_api::{answer, input};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,14 +1,14 @@
 //! Endpoints: where an application's messages go.
 
 use crate::api::applications::App;
-use crate::api::endpoint_types::{Endpoint, EndpointPatch, EndpointUpdate, HealthChange, NewEndpoint};
 use crate::api::messages::Message;
 use crate::api::replays::BackgroundTask;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::{
+    Condition, Endpoint, EndpointPatch, EndpointUpdate, NewEndpoint, Timestamp, answer, input, words,
+};
 use futures_util::Stream;
 
 /// The endpoints of an application.
@@ -208,5 +208,21 @@ answer! {
         fail: u64,
         /// Discarded.
         canceled: u64,
+    }
+}
+
+answer! {
+    /// A change of an endpoint's condition.
+    HealthChange {
+        /// When.
+        at: Timestamp,
+        /// What it was.
+        from: Condition,
+        /// What it became.
+        to: Condition,
+        /// Why, in a word.
+        reason: String,
+        /// And in more words.
+        detail: Option<String>,
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::listing::{Listing, Order};
-use crate::shape::{Set, Timestamp, answer, input};
 use crate::{Client, Error, Json};
+use aldaba_api::{Set, Timestamp, answer, input};
 use futures_util::Stream;
 
 input! {

@@ -1,10 +1,11 @@
 //! Messages: what happened, and goes to every endpoint that wants it.
 
-use crate::api::applications::{App, NewApplication};
+use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::{Listing, Page, PageWalk, STREAM_PAGE_SIZE};
-use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Json};
+use aldaba_api::NewApplication;
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! What a source is, and what came in through it.
 
-use crate::shape::{Metadata, Set, Timestamp, answer, input};
-use crate::text::words;
 use crate::{Json, Secret};
+use aldaba_api::words;
+use aldaba_api::{Metadata, Set, Timestamp, answer, input};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

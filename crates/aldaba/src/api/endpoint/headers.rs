@@ -66,6 +66,11 @@ pub(crate) struct HeadersOut<'a> {
 /// The headers of a new endpoint.
 pub(crate) fn read(fields: &mut Fields, name: &str) -> EndpointHeaders {
     let given = fields.strings(name, EndpointHeaders::MAX_HEADERS);
+    checked(fields, name, given)
+}
+
+/// The same, of values that have been read.
+pub(crate) fn checked(fields: &mut Fields, name: &str, given: Vec<(String, String)>) -> EndpointHeaders {
     EndpointHeaders::new(given).unwrap_or_else(|problems| {
         for problem in &problems {
             fields.problem_at(&place(name, problem), &*problem.why);
@@ -104,7 +109,7 @@ pub(crate) async fn replace(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     fields.require("headers");
     let headers = read(&mut fields, "headers");
     fields.finish()?;
@@ -120,7 +125,7 @@ async fn patch(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
     let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));
     fields.finish()?;

@@ -3,13 +3,12 @@
 use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, ReadField};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::KeyRotation;
-use aldaba_signature::SigningKey;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -75,19 +74,13 @@ pub(crate) async fn rotate(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields_or_none()?;
     fields.refuse_others(&["key", "gracePeriodSeconds"]);
-    let key = fields.signing_key("key");
+    let key = fields.string("key");
+    let key = fields.signing_key("key", key.as_deref());
     let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
     fields.finish()?;
     let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
-}
-
-impl Fields {
-    pub(crate) fn signing_key(&mut self, name: &str) -> Option<SigningKey> {
-        let text = self.string(name)?;
-        SigningKey::parse(&text).map_err(|error| self.problem(name, error.to_string())).ok()
-    }
 }

@@ -1,9 +1,9 @@
 //! An example of an event type, sent to one endpoint.
 
 use crate::api::message::{self, MessageOut};
-use crate::api::request::body::Pending;
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
 use crate::api::request::query::WithContent;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
@@ -48,8 +48,8 @@ struct EventExampleIn {
 
 example!(EventExampleIn, {"eventType": "svix.ping"});
 
-fn read(body: &[u8]) -> Result<(String, usize), Error> {
-    let mut fields = Fields::parse(body)?;
+fn read(body: BodyText<'_>) -> Result<(String, usize), Error> {
+    let mut fields = body.fields()?;
     fields.refuse_others(&["eventType", "exampleIndex"]);
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
@@ -101,7 +101,7 @@ async fn send(
     }
     let org = application.org;
     let once = pending.once(org, &[endpoint.id.as_bytes()]);
-    let (event_type, index) = read(&pending.read().await?.bytes)?;
+    let (event_type, index) = read(pending.read().await?.text())?;
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
     let content = Content::new(&event.event_type, event.payload.clone());

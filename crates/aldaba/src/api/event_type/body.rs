@@ -1,9 +1,10 @@
 //! Event types as callers write them.
 
 use crate::api::Error;
-use crate::api::request::bounded_json;
+use crate::api::request::body::BodyText;
 use crate::api::request::ids;
 use crate::api::request::json::Fields;
+use crate::api::request::json::bounded_json;
 use crate::api::request::variant::Variant;
 use crate::api::routing::route::example;
 use aldaba_engine::{NewEventType, Schemas};
@@ -90,8 +91,8 @@ impl PartialSchema for EventTypePatch {
 example!(EventTypePatch, {"deprecated": true});
 
 /// `name`: from the path, where that names it.
-pub(crate) fn read(body: &[u8], name: Option<&str>) -> Result<NewEventType, Error> {
-    let mut fields = Fields::parse(body)?;
+pub(crate) fn read(body: BodyText<'_>, name: Option<&str>) -> Result<NewEventType, Error> {
+    let mut fields = body.fields()?;
     let name = match name {
         None => {
             let given = fields.required_string("name");
@@ -107,13 +108,13 @@ pub(crate) fn read(body: &[u8], name: Option<&str>) -> Result<NewEventType, Erro
             name.to_owned()
         }
     };
-    let schemas = given_schemas(body, &mut fields);
+    let schemas = given_schemas(body.bytes, &mut fields);
     finish(fields, name, schemas)
 }
 
 /// What a change makes of an event type.
-pub(crate) fn merge(current: &EventType, body: &[u8]) -> Result<NewEventType, Error> {
-    let given: Map<String, Value> = bounded_json::body(body)?;
+pub(crate) fn merge(current: &EventType, body: BodyText<'_>) -> Result<NewEventType, Error> {
+    let given: Map<String, Value> = bounded_json::body(body.bytes)?;
     let mut merged = json!({
         "description": current.description,
         "archived": current.archived,
@@ -129,9 +130,9 @@ pub(crate) fn merge(current: &EventType, body: &[u8]) -> Result<NewEventType, Er
     for (name, value) in given {
         merged[name] = value;
     }
-    let mut fields = Fields::parse(merged.to_string().as_bytes())?;
+    let mut fields = BodyText { bytes: merged.to_string().as_bytes(), unknown: body.unknown }.fields()?;
     let schemas = match changes_schemas {
-        true => given_schemas(body, &mut fields),
+        true => given_schemas(body.bytes, &mut fields),
         false => current.schemas.clone(),
     };
     if fields.string("name").is_some_and(|given| given != current.name) {

@@ -223,7 +223,7 @@ async fn show(State(api): State<Api>, caller: Caller, Ids(name): Ids<String>) ->
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
-    let new = apart(move || read(&body.bytes, None)).await?;
+    let new = apart(move || read(body.text(), None)).await?;
     let name = new.name.clone();
     let made =
         api.directory(&caller).create_event_type(caller.org(), new, once).await.map_err(
@@ -247,7 +247,7 @@ async fn put(
 ) -> Result<Response, Error> {
     ids::name(&name).map_err(|message| Problem::value(&["path", "event_type_name"], message))?;
     let body = pending.read().await?;
-    let new = apart(move || read(&body.bytes, Some(&name))).await?;
+    let new = apart(move || read(body.text(), Some(&name))).await?;
     let (status, event_type) = match api.directory(&caller).put_event_type(caller.org(), new).await? {
         PutOutcome::Created(made) => (StatusCode::CREATED, made),
         PutOutcome::Replaced(made) => (StatusCode::OK, made),
@@ -262,12 +262,12 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     find(&api, &caller, &name)?;
-    let bytes = pending.read().await?.bytes;
+    let received = Arc::new(pending.read().await?);
     let mut tries = api.engine.directory().tries();
     loop {
         let current = find(&api, &caller, &name)?;
-        let (body, before) = (bytes.clone(), current.clone());
-        let new = apart(move || merge(&before, &body)).await?;
+        let (body, before) = (received.clone(), current.clone());
+        let new = apart(move || merge(&before, body.text())).await?;
         match api.directory(&caller).change_event_type(&current, &new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&*changed?))),

@@ -4,11 +4,13 @@
 pub(crate) use aldaba_delivery::{MAX_PAYLOAD_DEPTH as DEEPEST, is_too_deep as too_deep};
 
 use super::headers;
-use crate::api::request::bounded_json::{self, AtMost, First};
+use crate::api::request::body::BodyText;
 use crate::api::request::ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
+use crate::api::request::json::bounded_json::{self, AtMost, First};
 use crate::api::response::error::{Error, Problem};
 use crate::api::routing::route::example;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::nearest::unknown_field;
 use aldaba_store::NewMessage;
@@ -96,9 +98,30 @@ const FIELDS: &[&str] = &[
     "transformationsParams",
 ];
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Body<'a> {
+/// The body, where unknown fields are refused and where they are passed over.
+macro_rules! bodies {
+    ($($(#[$meta:meta])* $field:ident: $type:ty,)*) => {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Body<'a> {
+            $($(#[$meta])* $field: $type,)*
+        }
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct LenientBody<'a> {
+            $($(#[$meta])* $field: $type,)*
+        }
+
+        impl<'a> From<LenientBody<'a>> for Body<'a> {
+            fn from(LenientBody { $($field),* }: LenientBody<'a>) -> Self {
+                Self { $($field),* }
+            }
+        }
+    };
+}
+
+bodies! {
     #[serde(borrow)]
     event_type: Cow<'a, str>,
     #[serde(borrow, alias = "data")]
@@ -128,6 +151,13 @@ struct Body<'a> {
     #[serde(default)]
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
+}
+
+fn read<'a>(text: BodyText<'a>) -> Result<Body<'a>, serde_json::Error> {
+    match text.unknown {
+        UnknownFields::Refuse => serde_json::from_slice(text.bytes),
+        UnknownFields::Ignore => serde_json::from_slice::<LenientBody<'a>>(text.bytes).map(Body::from),
+    }
 }
 
 impl MessageIn<'_> {
@@ -184,8 +214,8 @@ pub(crate) struct MessageIn<'a> {
 }
 
 impl<'a> MessageIn<'a> {
-    pub(crate) fn parse(body: &'a [u8], most_payload: usize) -> Result<Self, Error> {
-        match serde_json::from_slice::<Body<'a>>(body) {
+    pub(crate) fn parse(text: BodyText<'a>, most_payload: usize) -> Result<Self, Error> {
+        match read(text) {
             Ok(parsed) if acceptable(&parsed) => {
                 let payload = parsed.payload.get();
                 let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
@@ -219,8 +249,8 @@ impl<'a> MessageIn<'a> {
                     payload_kept: payload_kept(payload_retention_period, payload_retention_hours),
                 })
             }
-            Ok(_) => Err(explain(body, None)),
-            Err(error) => Err(explain(body, Some(&error))),
+            Ok(_) => Err(explain(text, None)),
+            Err(error) => Err(explain(text, Some(&error))),
         }
     }
 }
@@ -289,10 +319,10 @@ fn version(given: &RawValue) -> Option<String> {
 }
 
 /// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
-fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
-    let mut fields = match Fields::parse(body) {
+fn explain(body: BodyText<'_>, error: Option<&serde_json::Error>) -> Error {
+    let mut fields = match body.fields() {
         Ok(fields) => fields,
-        Err(error) => return error,
+        Err(problems) => return problems.into(),
     };
     fields.refuse_others(FIELDS);
     let event_type = fields.required_string("eventType");
@@ -319,7 +349,7 @@ fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
             .problem(RETENTION_HOURS, "cannot be given beside payloadRetentionPeriod; leave one of them out");
     }
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
-    fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
+    fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into()).into()
 }
 
 /// RFC 3339.
@@ -338,8 +368,12 @@ mod tests {
         format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
     }
 
+    fn text(body: &str) -> BodyText<'_> {
+        BodyText { bytes: body.as_bytes(), unknown: UnknownFields::Refuse }
+    }
+
     fn status(body: &str) -> Option<StatusCode> {
-        MessageIn::parse(body.as_bytes(), 1024).err().map(|error| error.into_response().status())
+        MessageIn::parse(text(body), 1024).err().map(|error| error.into_response().status())
     }
 
     #[test]
@@ -347,7 +381,7 @@ mod tests {
         let payload = "{ \"b\" : 1.0,\"a\":1e3, \"a\":\"\\u00e9\\/\" , \"n\":123456789012345678901234567890}";
         let body =
             format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
-        let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+        let parsed = MessageIn::parse(text(&body), 1024).unwrap();
         assert_eq!(parsed.payload.get(), payload);
         assert_eq!(parsed.channels, ["x", "y"]);
     }
@@ -376,7 +410,7 @@ mod tests {
             (format!("{hours}5,{days}90"), Some(5)),
         ] {
             let body = body(&fields);
-            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            let parsed = MessageIn::parse(text(&body), 1024).unwrap();
             assert_eq!(parsed.payload_kept.map(|kept| kept.as_secs() / 3600), kept, "{fields}");
         }
         for wrong in ["0", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
@@ -400,7 +434,7 @@ mod tests {
             ("null", None),
         ] {
             let body = body(given);
-            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            let parsed = MessageIn::parse(text(&body), 1024).unwrap();
             assert_eq!(parsed.version.as_deref(), kept, "{given}");
         }
         let long = format!("\"{}\"", "x".repeat(33));

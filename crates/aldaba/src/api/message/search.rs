@@ -5,7 +5,7 @@ use crate::api::message;
 use crate::api::request::body::Pending;
 use crate::api::request::history_query::MOST_TYPES;
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::Fields;
+use crate::api::request::json::{Fields, ReadField};
 use crate::api::request::query::{Query, WithContent};
 use crate::api::response::page::{self, DEFAULT_LIMIT, PageQuery};
 use crate::api::routing::auth::Access;
@@ -55,7 +55,7 @@ async fn search(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     let limit = fields.number("limit", 1, page::MOST as u64);
     let iterator = fields.string("iterator");
     let named = |fields: &mut Fields, name: &str, check: fn(&str) -> Result<(), String>| {

@@ -3,7 +3,7 @@
 use super::body::MAX_CHANNELS;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
@@ -49,7 +49,7 @@ async fn active(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
     let channels = fields.set("channels", MAX_CHANNELS, ids::channel);

@@ -2,9 +2,10 @@
 
 use super::config;
 use crate::api::Error;
-use crate::api::request::bounded_json;
+use crate::api::request::body::BodyText;
 use crate::api::request::ids;
 use crate::api::request::json::Fields;
+use crate::api::request::json::bounded_json;
 use crate::api::request::variant::Variant;
 use crate::api::response::error::Problem;
 use crate::api::routing::route::example;
@@ -132,13 +133,17 @@ struct AnswerDocument {
 }
 
 /// A new one.
-pub(crate) fn read(org: OrgId, body: &[u8]) -> Result<NewSource, Error> {
-    read_fields(org, Fields::parse(body)?, None)
+pub(crate) fn read(org: OrgId, body: BodyText<'_>) -> Result<NewSource, Error> {
+    read_fields(org, body.fields()?, None)
 }
 
 /// One that may be there already. `before`: what it is now, where only some of its fields are given.
-pub(crate) fn read_change(org: OrgId, body: &[u8], before: Option<&NewSource>) -> Result<NewSource, Error> {
-    let mut fields = Fields::parse(body)?;
+pub(crate) fn read_change(
+    org: OrgId,
+    body: BodyText<'_>,
+    before: Option<&NewSource>,
+) -> Result<NewSource, Error> {
+    let mut fields = body.fields()?;
     fields.forget(&READ_ONLY_FIELDS);
     read_fields(org, fields, before)
 }

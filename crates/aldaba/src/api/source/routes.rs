@@ -261,7 +261,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let once = pending.once(caller.org(), &[]);
-    let new = read(caller.org(), &pending.read().await?.bytes)?;
+    let new = read(caller.org(), pending.read().await?.text())?;
     let uid = new.uid.clone();
     match api.directory(&caller).create_source(new, once).await {
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
@@ -296,9 +296,9 @@ async fn put(
         may_be_made()?;
     }
     let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
-    let new = read_change(org, &body.bytes, None)?;
+    let new = read_change(org, body.text(), None)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
-    let names_none = crate::api::request::bounded_json::fields(&body.bytes)
+    let names_none = crate::api::request::json::bounded_json::fields(&body.bytes)
         .is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
@@ -345,7 +345,7 @@ async fn patch(
     loop {
         let current = api.source(&caller, key.clone()).await?;
         let before = before(&api, &current)?;
-        let new = read_change(caller.org(), &body.bytes, Some(&before))?;
+        let new = read_change(caller.org(), body.text(), Some(&before))?;
         may_change(&body.bytes, &before, &new)?;
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
