@@ -109,7 +109,8 @@ macro_rules! shown_type {
 /// ```
 ///
 /// `nullable` and the like are modes ([`read::form`](crate::read::form)); `/ omitted title` is an older name for the same field. The word
-/// before the mode is for [each](crate::endpoint_fields) server: `stored` fields are kept as they are, `own` ones are converted.
+/// before the mode says how a server keeps the field, to `thing_fields!`: `own` fields are converted by hand, `stored` ones are kept
+/// as they are, and `plain` ones are also set as they are where there is no JSON.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! resource {
@@ -227,14 +228,14 @@ macro_rules! resource {
             /// Checks the values of a body that was not read from JSON.
             ///
             /// # Errors
-            /// The field, as it is in JSON, and what is wrong with it.
+            /// The field, and what is wrong with it.
             pub fn check(&self) -> Result<(), (&'static str, String)> {
                 use $crate::read::FieldKind as _;
                 use $crate::value::GivenValue as _;
                 $(
                     let value: Option<&$type> = self.$field.given_value();
                     if let Some(value) = value {
-                        $crate::read::kind_for::<$type, _>($kind).check(value).map_err(|why| ($crate::json_name!($field), why))?;
+                        $crate::read::kind_for::<$type, _>($kind).check(value).map_err(|why| (stringify!($field), why))?;
                     }
                 )*
                 Ok(())

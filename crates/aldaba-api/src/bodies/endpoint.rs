@@ -94,11 +94,11 @@ resource! {
         /// Your own name for it, that does wherever its id does.
         stored nullable uid: String = uid("ep_");
         /// For people.
-        stored given description: String = text().bytes(4096);
+        plain given description: String = text().bytes(4096);
         /// A number of your own.
         stored or_kept version: u32 = count().or(1);
         /// Nothing is sent to it.
-        stored given disabled: bool = toggle();
+        plain given disabled: bool = toggle();
         /// What becomes of messages while it is disabled: `skip` (default) or `hold`.
         stored or_default when_disabled: WhenDisabled = choice(&["skip", "hold"]);
         /// Only messages of these types; null: of all.
@@ -114,7 +114,7 @@ resource! {
         /// The wire profile; the server's default, if not given.
         stored nullable profile: String = text();
         /// Whether HTTP/2 is offered to the receiver (https only).
-        stored given http2: bool = toggle();
+        plain given http2: bool = toggle();
         /// `none` (default) or `fifo`.
         own or_default ordering: Ordering = choice(&["none", "fifo"]);
         /// What an ordered endpoint does with a message that cannot be delivered: `skip` or `block`.

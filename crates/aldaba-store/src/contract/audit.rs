@@ -3,6 +3,7 @@
 mod values;
 
 pub use values::{AuditSubject, FieldChange, FieldValues, MASK};
+pub(crate) use values::{audited, audited_config, stored};
 
 use crate::{Change, Order, Page, Read};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};

@@ -18,18 +18,18 @@ const _: () = assert!(aldaba_api::MAX_HEADERS == EndpointHeaders::MAX_HEADERS);
 
 /// Keeps a field as it is.
 macro_rules! keep {
-    ([$($doc:tt)*] stored $mode:ident $field:ident [$type:ty] $config:ident $body:ident) => {
+    ([$($doc:tt)*] own $($rest:tt)*) => {};
+    ([$($doc:tt)*] $kept:ident $mode:ident $field:ident [$type:ty] $config:ident $body:ident) => {
         $config.$field = Kept::keep($body.$field);
     };
-    ([$($doc:tt)*] own $($rest:tt)*) => {};
 }
 
 /// Shows a field as it is kept.
 macro_rules! show {
-    ([$($doc:tt)*] stored $mode:ident $field:ident [$type:ty] $config:ident $body:ident) => {
+    ([$($doc:tt)*] own $($rest:tt)*) => {};
+    ([$($doc:tt)*] $kept:ident $mode:ident $field:ident [$type:ty] $config:ident $body:ident) => {
         $body.$field = Kept::show(&$config.$field);
     };
-    ([$($doc:tt)*] own $($rest:tt)*) => {};
 }
 
 /// An endpoint as a body that would make it.
