@@ -305,6 +305,10 @@ pub struct Endpoint {
     pub url: String,
     /// What people should know about it.
     pub description: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The mail address of whoever answers for it.
+    pub owner_email: Option<String>,
     /// Empty: all.
     pub events: Vec<String>,
     /// Empty: all.
@@ -334,6 +338,8 @@ impl From<Stored> for Endpoint {
             uid,
             url,
             description,
+            name,
+            owner_email,
             event_types,
             channels,
             policy,
@@ -348,6 +354,8 @@ impl From<Stored> for Endpoint {
             uid,
             url,
             description,
+            name,
+            owner_email,
             events: event_types,
             channels,
             policy,

@@ -95,6 +95,10 @@ resource! {
         stored nullable uid: String = uid("ep_");
         /// For people.
         plain given description: String = text().bytes(4096);
+        /// For people: lists and mails call the endpoint so.
+        plain nullable name: String = text().chars(256).filled();
+        /// The mail address of whoever answers for the endpoint.
+        plain nullable owner_email: String = text().email();
         /// A number of your own.
         stored or_kept version: u32 = count().or(1);
         /// Nothing is sent to it.

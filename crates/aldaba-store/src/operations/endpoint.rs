@@ -16,6 +16,8 @@ stored!(EndpointConfig {
     uid: "uid",
     url: "url",
     description: "description",
+    name: "name",
+    owner_email: "owner_email",
     version: "version",
     disabled: "disabled",
     when_disabled: "when_disabled",

@@ -17,6 +17,9 @@ audited_config! {
         /// Without credentials: those are among the sealed secrets.
         "url" url: String = String::new();
         "description" description: String = String::new();
+        "name" name: Option<String> = None;
+        /// A mail address.
+        "ownerEmail" owner_email: Option<String> = None;
         "version" version: u16 = 1;
         /// Turned off by its operator.
         "disabled" disabled: bool = false;
