@@ -2,6 +2,8 @@
 
 mod application;
 mod endpoint;
+mod event_type;
 
 pub use application::*;
 pub use endpoint::*;
+pub use event_type::*;

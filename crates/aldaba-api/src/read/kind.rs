@@ -68,6 +68,7 @@ pub struct TextField {
     most: Option<usize>,
     format: Option<&'static str>,
     shown_format: Option<&'static str>,
+    is_described: bool,
     default: &'static str,
 }
 
@@ -80,6 +81,7 @@ pub const fn text() -> TextField {
         most: None,
         format: None,
         shown_format: None,
+        is_described: true,
         default: "",
     }
 }
@@ -139,6 +141,12 @@ impl TextField {
         Self { format: Some(format), ..self }
     }
 
+    /// The document does not say what is checked.
+    #[must_use]
+    pub const fn undescribed(self) -> Self {
+        Self { least: None, most: None, is_described: false, ..self }
+    }
+
     /// What it is if it is left out.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
@@ -147,6 +155,7 @@ impl TextField {
 
     fn pattern(self) -> Option<String> {
         match self.check {
+            _ if !self.is_described => None,
             TextCheck::Name => Some("^[a-zA-Z0-9\\-_.]+$".into()),
             TextCheck::Uid(prefix) => Some(format!("^(?!{prefix})[a-zA-Z0-9\\-_.]+$")),
             _ => None,

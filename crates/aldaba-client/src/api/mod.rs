@@ -26,7 +26,8 @@ mod statistics;
 
 pub use aldaba_api::{
     Application, ApplicationPatch, Condition, Endpoint, EndpointHealth, EndpointPatch, EndpointStatus,
-    EndpointUpdate, LastError, NewApplication, NewEndpoint, OnExhausted, Ordering, WhenDisabled,
+    EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, LastError, NewApplication, NewEndpoint,
+    NewEventType, OnExhausted, Ordering, WhenDisabled,
 };
 pub use api_keys::*;
 pub use applications::*;
