@@ -82,6 +82,12 @@ impl Fields {
         self.finish()
     }
 
+    /// What becomes of fields that the body does not have.
+    #[must_use]
+    pub fn unknown(&self) -> UnknownFields {
+        self.unknown
+    }
+
     /// What is wrong so far.
     pub fn problems(&mut self) -> &mut Problems {
         &mut self.problems

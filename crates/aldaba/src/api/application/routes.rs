@@ -71,6 +71,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct AlertEmailIn {
     /// Null: nobody.

@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct IdentityIn {
     /// Certificate chain and private key, as PEM.
@@ -66,6 +67,7 @@ fn render(identity: &Identity) -> CertificateOut {
 
 fn read(endpoint: &Endpoint, body: BodyText<'_>) -> Result<Arc<Identity>, Error> {
     let mut fields = body.fields()?;
+    fields.refuse_others(&["identity"]);
     let identity = fields.required_string("identity").and_then(|pem| {
         Identity::parse(&pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
     });

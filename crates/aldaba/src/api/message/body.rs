@@ -218,7 +218,9 @@ impl<'a> MessageIn<'a> {
         match read(text) {
             Ok(parsed) if acceptable(&parsed) => {
                 let payload = parsed.payload.get();
-                let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
+                let raw_payload = parsed.transformations_params;
+                let raw_payload =
+                    raw_payload.map(|given| read_parameters(given, text.unknown)).transpose()?.flatten();
                 let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
                 if length > most_payload {
                     return Err(Error::payload_too_large(length, most_payload));
@@ -283,9 +285,11 @@ fn is_ambiguous(days: Option<u64>, hours: Option<u64>) -> bool {
 }
 
 /// The body that is to be sent in the place of the payload.
-fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
+fn read_parameters(given: &RawValue, unknown: UnknownFields) -> Result<Option<Cow<'_, str>>, Error> {
     let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
-    if let Ok(object) = bounded_json::fields(given.get().as_bytes()) {
+    if unknown == UnknownFields::Refuse
+        && let Ok(object) = bounded_json::fields(given.get().as_bytes())
+    {
         let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
         if let Some(name) = unknown {
             let message = unknown_field(name, PARAMETER_FIELDS);

@@ -30,6 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// What a search may ask for. Its names are those of the list's query string.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct SearchIn {
     #[schema(minimum = 1, maximum = 250)]
@@ -46,7 +47,10 @@ struct SearchIn {
     with_content: Option<bool>,
 }
 
-example!(SearchIn, {"eventTypes": ["invoice.paid"], "after": "2025-01-31T12:00:00Z", "limit": 10, "withContent": true});
+example!(SearchIn, {"event_types": ["invoice.paid"], "after": "2025-01-31T12:00:00Z", "limit": 10, "with_content": true});
+
+const FIELDS: &[&str] =
+    &["limit", "iterator", "channel", "tag", "event_types", "before", "after", "with_content"];
 
 async fn search(
     State(api): State<Api>,
@@ -56,6 +60,7 @@ async fn search(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
     let mut fields = pending.read().await?.text().fields()?;
+    fields.refuse_others(FIELDS);
     let limit = fields.number("limit", 1, page::MOST as u64);
     let iterator = fields.string("iterator");
     let named = |fields: &mut Fields, name: &str, check: fn(&str) -> Result<(), String>| {

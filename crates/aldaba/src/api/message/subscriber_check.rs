@@ -26,6 +26,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct MessagePrecheckIn {
     #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
@@ -50,6 +51,7 @@ async fn active(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
     let mut fields = pending.read().await?.text().fields()?;
+    fields.refuse_others(&["eventType", "channels"]);
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
     let channels = fields.set("channels", MAX_CHANNELS, ids::channel);

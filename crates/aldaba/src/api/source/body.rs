@@ -9,6 +9,7 @@ use crate::api::request::json::bounded_json;
 use crate::api::request::variant::Variant;
 use crate::api::response::error::Problem;
 use crate::api::routing::route::example;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::nearest::unknown_field;
 use aldaba_delivery::{OrgId, names};
 use aldaba_engine::{HeaderCondition, NewSource, SOURCE_TYPES, SourceAnswer, SourceSecrets, SourceSettings};
@@ -345,7 +346,8 @@ fn texts(fields: &mut Fields, name: &str, most: usize) -> Option<Vec<String>> {
 fn conditions(fields: &mut Fields) -> Vec<HeaderCondition> {
     let field = "filterHeaders";
     let Some(given) = fields.take(field) else { return Vec::new() };
-    for (number, condition) in given.as_array().into_iter().flatten().enumerate() {
+    let conditions = given.as_array().into_iter().flatten().enumerate();
+    for (number, condition) in conditions.filter(|_| fields.unknown() == UnknownFields::Refuse) {
         let names = condition.as_object().into_iter().flat_map(|condition| condition.keys());
         for name in names.filter(|name| !CONDITION_FIELDS.contains(&name.as_str())) {
             let place = [field, &format!("[{number}]"), name];
@@ -385,6 +387,7 @@ fn answer(fields: &mut Fields) -> Option<SourceAnswer> {
         fields.problem("answer", "expected an object with `status`, `contentType` and `body`");
         return None;
     };
+    let refuses_unknown = fields.unknown() == UnknownFields::Refuse;
     let mut wrong = |name: &str, why: String| fields.problem_at(&["answer", name], why);
     let status = match given.remove("status") {
         None | Some(Value::Null) => 200,
@@ -416,7 +419,7 @@ fn answer(fields: &mut Fields) -> Option<SourceAnswer> {
     } else if !content_type.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         wrong("contentType", "cannot stand in a header: it must be visible ASCII".into());
     }
-    if let Some(unknown) = given.keys().next() {
+    if refuses_unknown && let Some(unknown) = given.keys().next() {
         wrong(unknown, unknown_field(unknown, &["status", "contentType", "body"]));
     }
     Some(SourceAnswer { status: u16::try_from(status).unwrap_or(200), content_type, body })
