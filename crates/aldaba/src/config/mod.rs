@@ -150,7 +150,7 @@ impl Default for Config {
                 unknown_fields: UnknownFields::Refuse,
             },
             shutdown: Duration::from_secs(30),
-            engine: EngineOptions { patience: Some(PATIENCE), ..EngineOptions::default() },
+            engine: EngineOptions { commit_timeout: Some(PATIENCE), ..EngineOptions::default() },
             pool: PoolLimits::default(),
             store: StoreOptions::new("./aldaba-data"),
             overrides: Overrides::default(),

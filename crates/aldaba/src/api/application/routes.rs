@@ -311,11 +311,11 @@ async fn set_alert_email(
     let email = fields.string("email");
     let email = fields.checked("email", email, |email| names::email(email));
     fields.finish()?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.application(&caller, key.clone()).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
         }
     }

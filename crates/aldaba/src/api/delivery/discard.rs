@@ -92,7 +92,7 @@ pub(crate) async fn one(
 ) -> Result<StatusCode, Error> {
     let app = api.application(&caller, app).await?.id;
     let entry = |action| api.engine.entry(caller.actor(), AuditAction::new(action, &id).of_app(app));
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let DeliveryView { status, .. } = find(&api, app, &id).await?;
         let Some(waiting) = cancel(app, &status) else {
@@ -110,7 +110,7 @@ pub(crate) async fn one(
                 let detail = "An attempt is being made at this moment; try again when it has ended";
                 return Err(Error::later(StatusCode::CONFLICT, Code::InFlight, detail, 1));
             }
-            _ => tries.again().await?,
+            _ => retry.wait().await?,
         }
     }
 }

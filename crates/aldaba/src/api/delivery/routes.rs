@@ -14,7 +14,7 @@ use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Reason, Timestamp, split_timeout};
-use aldaba_engine::Outlook;
+use aldaba_engine::WaitReasons;
 use aldaba_store::{
     AttemptScope, DeliveriesQuery, DeliveryList, DeliveryPosition, DeliveryState, DeliveryView, DueQuery,
     Endpoint, Order, Phase, Seq,
@@ -228,8 +228,9 @@ pub(crate) async fn explained(
         .filter(|view| matches!(view.status.state, DeliveryState::Waiting { .. }))
         .filter_map(|view| Some((endpoints.get(&view.status.endpoint)?, view.status.seq)))
         .collect();
-    let outlooks = if asked.is_empty() { Vec::new() } else { api.engine.outlooks(&asked).await };
-    let outlooks: BTreeMap<Seq, Outlook> = asked.iter().map(|(_, seq)| *seq).zip(outlooks).collect();
+    let wait_reasons = if asked.is_empty() { Vec::new() } else { api.engine.wait_reasons(&asked).await };
+    let wait_reasons: BTreeMap<Seq, WaitReasons> =
+        asked.iter().map(|(_, seq)| *seq).zip(wait_reasons).collect();
     let mut heads = BTreeMap::new();
     for (endpoint, _) in asked.iter().filter(|(endpoint, _)| endpoint.config.ordering.is_fifo()) {
         let first = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
@@ -248,7 +249,7 @@ pub(crate) async fn explained(
             delivery: status,
             endpoint,
             policy: &policy,
-            outlook: outlooks.get(&status.seq).copied().unwrap_or_default(),
+            wait_reasons: wait_reasons.get(&status.seq).copied().unwrap_or_default(),
             ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
             delivered_by: view.delivered_by,
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),

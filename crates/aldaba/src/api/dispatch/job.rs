@@ -14,7 +14,7 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, OrgId};
-use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
 use aldaba_store::{ApplicationRef, Dispatch, DispatchKind, DispatchesQuery, ListRange, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
@@ -235,7 +235,7 @@ async fn create(
         }
         other => other.into(),
     })?;
-    if let Sent::Before { message } = sent
+    if let SendReceipt::Repeated { message } = sent
         && let Some(before) = api.engine.store().dispatch(application.id, message).await?
     {
         let record = render(&api, caller.org(), &before);

@@ -11,7 +11,7 @@ use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
-use aldaba_engine::{NewEvent, Schemas, SendError, Sent};
+use aldaba_engine::{NewEvent, Schemas, SendError, SendReceipt};
 use aldaba_store::{ApplicationRef, Content, Message};
 use axum::extract::State;
 use axum::response::Response;
@@ -113,8 +113,8 @@ async fn send(
         error => error.into(),
     })?;
     let (id, created_at) = match sent {
-        Sent::New { message, at, .. } => (message, at),
-        Sent::Before { message } => {
+        SendReceipt::New { message, at, .. } => (message, at),
+        SendReceipt::Repeated { message } => {
             if let Some(before) = api.engine.store().message(application.id, message.to_string()).await? {
                 return Ok(answer(&before));
             }

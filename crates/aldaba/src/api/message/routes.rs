@@ -13,7 +13,7 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, MessageId, Timestamp};
-use aldaba_engine::{NewEvent, Sent};
+use aldaba_engine::{NewEvent, SendReceipt};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
@@ -196,8 +196,8 @@ pub(crate) async fn create(
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
     match sent {
-        Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
-        Sent::Before { message } => {
+        SendReceipt::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
+        SendReceipt::Repeated { message } => {
             let application = api.application(&caller, which.key).await?;
             match api.engine.store().message(application.id, message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),

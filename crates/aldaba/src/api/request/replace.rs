@@ -41,7 +41,7 @@ pub(crate) trait Replace: Sync {
 
 /// Changes the thing, or makes it.
 pub(crate) async fn replace<R: Replace>(api: &Api, request: &R) -> Result<(StatusCode, R::Current), Error> {
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = request.find().await?;
         if current.is_none() {
@@ -56,10 +56,10 @@ pub(crate) async fn replace<R: Replace>(api: &Api, request: &R) -> Result<(Statu
         };
         match changed {
             Ok(changed) => return Ok((status, changed)),
-            Err(ChangeError::Unsettled) if current.is_some() => tries.again().await?,
+            Err(ChangeError::Unsettled) if current.is_some() => retry.wait().await?,
             // Another request has just made it: this one changes it.
             Err(ChangeError::UidTaken) if current.is_none() && uid.as_deref() == Some(request.key()) => {
-                tries.again().await?;
+                retry.wait().await?;
             }
             Err(error) => return Err(api.refusal(error, request.subject(current.as_ref()), uid).await),
         }

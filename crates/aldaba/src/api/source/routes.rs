@@ -300,7 +300,7 @@ async fn put(
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = crate::api::request::json::bounded_json::fields(&body.bytes)
         .is_ok_and(|fields| !fields.contains_key("uid"));
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let Some(current) = api.engine.store().source(org, key.clone()).await? else {
             // Asked at each look: another request may just have deleted it.
@@ -310,7 +310,7 @@ async fn put(
             let asked = NewSource { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_source(asked, once).await {
                 // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
@@ -325,7 +325,7 @@ async fn put(
         }
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
@@ -341,7 +341,7 @@ async fn patch(
 ) -> Result<Response, Error> {
     api.source(&caller, key.clone()).await?;
     let body = pending.read().await?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.source(&caller, key.clone()).await?;
         let before = before(&api, &current)?;
@@ -349,7 +349,7 @@ async fn patch(
         may_change(&body.bytes, &before, &new)?;
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
@@ -388,11 +388,11 @@ async fn rotate(
     // Of the id: by then the uid may be another source's.
     let Source { org, id, .. } = api.source(&caller, key).await?;
     let once = pending.once(org, &[id.as_bytes()]);
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.source(&caller, id.to_string()).await?;
         match api.directory(&caller).rotate_source_token(&current, once).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             rotated => {
                 let token = api.engine.directory().source_token(&rotated?).map_err(ChangeError::from)?;
                 let out = RotateTokenOut { ingest_url: ingest_url(&base, &token) };
