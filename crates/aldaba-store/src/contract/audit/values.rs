@@ -369,6 +369,7 @@ fn bounded(value: Value, room: &mut usize) -> (Value, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EndpointConfig;
     use crate::{Actor, AuditAction};
     use aldaba_delivery::Timestamp;
 

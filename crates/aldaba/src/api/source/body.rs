@@ -346,8 +346,9 @@ fn texts(fields: &mut Fields, name: &str, most: usize) -> Option<Vec<String>> {
 fn conditions(fields: &mut Fields) -> Vec<HeaderCondition> {
     let field = "filterHeaders";
     let Some(given) = fields.take(field) else { return Vec::new() };
+    let refuses_unknown = fields.unknown() == UnknownFields::Refuse;
     let conditions = given.as_array().into_iter().flatten().enumerate();
-    for (number, condition) in conditions.filter(|_| fields.unknown() == UnknownFields::Refuse) {
+    for (number, condition) in conditions.filter(|_| refuses_unknown) {
         let names = condition.as_object().into_iter().flat_map(|condition| condition.keys());
         for name in names.filter(|name| !CONDITION_FIELDS.contains(&name.as_str())) {
             let place = [field, &format!("[{number}]"), name];
