@@ -183,7 +183,11 @@ macro_rules! resource {
                 object.finish(&schema::about(&[$($about),*]), true)
             }
 
-            fn nested(_into: &mut Vec<(String, ::serde_json::Value)>) {}
+            fn nested(into: &mut Vec<(String, ::serde_json::Value)>) {
+                use $crate::read::FieldKind as _;
+                $($crate::read::kind_for::<$type, _>($kind).nested(into);)*
+                let _ = into;
+            }
         }
 
         #[cfg(feature = "server")]
@@ -556,6 +560,23 @@ macro_rules! resource {
             ($d then:ident $d ($d arguments:tt)*) => {
                 $($d then! { [$(#[doc = $doc])*] $route $mode $field [$type] $d ($d arguments)* })*
             };
+        }
+    };
+}
+
+/// Declares a body of a request that has no other forms.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! request {
+    (
+        $(#[doc = $about:literal])*
+        $new:ident $name:literal = $example:tt {
+            $($(#[doc = $doc:literal])* $mode:ident $field:ident $(/ $older:ident)? : $type:ty = $kind:expr;)*
+        }
+    ) => {
+        $crate::resource! {
+            @new [$($about)*] $new $name $example
+            { $($(#[doc = $doc])* own $mode $field $(/ nullable $older)? : $type = $kind;)* } {} {} {}
         }
     };
 }

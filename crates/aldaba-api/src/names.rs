@@ -2,7 +2,8 @@
 
 /// The longest name.
 pub const MAX_COMPARED_BYTES: usize = 256;
-const MAX_VERSION_BYTES: usize = 32;
+/// The longest version, in bytes.
+pub const MAX_VERSION_BYTES: usize = 32;
 
 /// Checks an event type or another name: letters, digits, `-`, `_` and `.`.
 ///

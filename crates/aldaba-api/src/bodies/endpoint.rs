@@ -4,9 +4,10 @@
 use crate::names::{channel, name as check_name};
 #[cfg(feature = "server")]
 use crate::read::{
-    choice, count, moment, names, nested, object, secret, short_strings, strings, text, toggle, uid,
+    choice, count, moment, name, names, nested, number, object, secret, short_strings, strings, text, toggle,
+    uid,
 };
-use crate::{Json, Metadata, Secret, Timestamp, resource, response, words};
+use crate::{Json, Metadata, Secret, Timestamp, request, resource, response, words};
 use std::collections::BTreeMap;
 
 words! {
@@ -196,5 +197,40 @@ response! {
         nullable status_code: u16 = count();
         /// When.
         required at: Timestamp = moment();
+    }
+}
+
+request! {
+    /// Another secret.
+    RotateSecret "RotateIn" = {"gracePeriodSeconds": 3600} {
+        /// `whsec_…` or `whsk_…`; one of the same kind is made, if not given.
+        nullable key: Secret = secret();
+        /// For how long the present key still signs beside the new one; a day, if not given.
+        nullable grace_period_seconds: u32 = number(0, 7 * 24 * 3600);
+    }
+}
+
+request! {
+    /// An example to send.
+    SendExample "EventExampleIn" = {"eventType": "svix.ping"} {
+        /// Its event type, or `svix.ping`, which needs none.
+        required event_type: String = name();
+        /// Which of the schema's examples; the first, if not given.
+        nullable example_index: u32 = number(0, u32::MAX).wide();
+    }
+}
+
+impl SendExample {
+    /// Of an event type.
+    pub fn new(event_type: impl Into<String>) -> Self {
+        Self { event_type: event_type.into(), ..Self::default() }
+    }
+}
+
+request! {
+    /// How an endpoint goes on.
+    Resume "ResumeIn" = {"recover": true} {
+        /// Also send again what has died in the outage.
+        given recover: bool = toggle();
     }
 }

@@ -3,7 +3,9 @@
 mod application;
 mod endpoint;
 mod event_type;
+mod message;
 
 pub use application::*;
 pub use endpoint::*;
 pub use event_type::*;
+pub use message::*;

@@ -283,6 +283,16 @@ impl Fields {
         self.optional(name)
     }
 
+    /// The same, if it is a JSON object.
+    pub fn raw_object(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let value = self.optional(name)?;
+        if is_object(&value) {
+            return Some(value);
+        }
+        self.wrong(name, &value, "a JSON object");
+        None
+    }
+
     /// Where a list without items says the same as none.
     pub fn drop_empty_list(&mut self, name: &str) {
         if self.fields.get(name).is_some_and(|value| is_empty_list(value)) {

@@ -28,10 +28,14 @@ pub mod whole {
 
     /// Must be there.
     pub fn required<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> K::Value {
-        if !fields.has(at.name) {
-            fields.require(at.name);
+        let older = at.older.filter(|older| fields.has(older) && !fields.has(at.name));
+        let name = older.unwrap_or(at.name);
+        if !fields.has(name) {
+            fields.require(name);
+        } else if fields.is_null(name) {
+            fields.refuse_null(name, kind.expected());
         }
-        given(fields, kind, at).unwrap_or_default()
+        either(fields, kind, at).unwrap_or_default()
     }
 
     /// May be left out or null.
@@ -255,7 +259,7 @@ fn either<K: FieldKind>(fields: &mut Fields, kind: &K, at: whole::Names) -> Opti
     let Some(older) = older.filter(|older| fields.has(older)) else { return kind.read(fields, name) };
     let are_both_given = fields.has(name);
     let (value, old_value) = (kind.read(fields, name), kind.read(fields, older));
-    if are_both_given && K::IS_LIST && !(is_change && value == old_value) {
+    if are_both_given && K::IS_EXCLUSIVE && !(is_change && value == old_value) {
         fields.problem(name, format!("is given twice: `{older}` is another name for it"));
     }
     value.or(old_value)

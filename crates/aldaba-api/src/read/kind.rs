@@ -13,7 +13,7 @@ pub trait FieldKind {
     /// What is read.
     type Value: Clone + Default + PartialEq;
     /// Whether the field cannot be given under two names at once.
-    const IS_LIST: bool = false;
+    const IS_EXCLUSIVE: bool = false;
 
     /// In the words of a message: "expected …, not null".
     fn expected(&self) -> &'static str;
@@ -335,12 +335,13 @@ pub struct NumberField {
     least: u32,
     most: u32,
     default: u32,
+    format: &'static str,
 }
 
 /// A whole number within bounds.
 #[must_use]
 pub const fn number(least: u32, most: u32) -> NumberField {
-    NumberField { least, most, default: least }
+    NumberField { least, most, default: least, format: "int32" }
 }
 
 impl NumberField {
@@ -348,6 +349,12 @@ impl NumberField {
     #[must_use]
     pub const fn or(self, default: u32) -> Self {
         Self { default, ..self }
+    }
+
+    /// As 64 bits in the document.
+    #[must_use]
+    pub const fn wide(self) -> Self {
+        Self { format: "int64", ..self }
     }
 }
 
@@ -368,7 +375,7 @@ impl FieldKind for NumberField {
     }
 
     fn input(&self) -> Value {
-        let mut schema = json!({"type": "integer", "format": "int32", "minimum": self.least});
+        let mut schema = json!({"type": "integer", "format": self.format, "minimum": self.least});
         if self.most < u32::MAX {
             schema["maximum"] = self.most.into();
         }
@@ -404,7 +411,7 @@ impl NamesField {
 
 impl FieldKind for NamesField {
     type Value = Vec<String>;
-    const IS_LIST: bool = true;
+    const IS_EXCLUSIVE: bool = true;
 
     fn expected(&self) -> &'static str {
         "a list of strings"
@@ -493,16 +500,25 @@ impl<T: Clone + Default + PartialEq + From<String>> FieldKind for ChoiceField<T>
 
 /// A JSON object, kept byte by byte.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectField;
+pub struct ObjectField {
+    is_checked: bool,
+}
 
-/// A JSON object, kept byte by byte. The server checks what is in it.
+/// A JSON object, kept byte by byte. The server checks that it is one, and what is in it.
 #[must_use]
 pub const fn object() -> ObjectField {
-    ObjectField
+    ObjectField { is_checked: false }
+}
+
+/// Any JSON object, kept byte by byte.
+#[must_use]
+pub const fn any_object() -> ObjectField {
+    ObjectField { is_checked: true }
 }
 
 impl FieldKind for ObjectField {
     type Value = Json;
+    const IS_EXCLUSIVE: bool = true;
 
     fn expected(&self) -> &'static str {
         "a JSON object"
@@ -513,7 +529,10 @@ impl FieldKind for ObjectField {
             fields.problem(name, "is given twice");
             return None;
         }
-        fields.raw(name).map(Json::from)
+        match self.is_checked {
+            true => fields.raw_object(name).map(Json::from),
+            false => fields.raw(name).map(Json::from),
+        }
     }
 
     fn input(&self) -> Value {
@@ -568,6 +587,116 @@ impl FieldKind for StringsField {
 
     fn output(&self) -> Value {
         json!({"type": "object"})
+    }
+}
+
+/// A whole number of 64 bits within bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct LongField {
+    least: u64,
+    most: u64,
+}
+
+/// A whole number of 64 bits within bounds.
+#[must_use]
+pub const fn long(least: u64, most: u64) -> LongField {
+    LongField { least, most }
+}
+
+impl FieldKind for LongField {
+    type Value = u64;
+
+    fn expected(&self) -> &'static str {
+        "a whole number"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<u64> {
+        fields.number(name, self.least, self.most)
+    }
+
+    fn input(&self) -> Value {
+        json!({"type": "integer", "format": "int64", "minimum": self.least, "maximum": self.most})
+    }
+
+    fn output(&self) -> Value {
+        json!({"type": "integer", "format": "int64", "minimum": 0})
+    }
+}
+
+/// A version: a short name, or a whole number.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionField;
+
+/// A version: a short name, or a whole number as its text.
+#[must_use]
+pub const fn version() -> VersionField {
+    VersionField
+}
+
+impl FieldKind for VersionField {
+    type Value = String;
+
+    fn expected(&self) -> &'static str {
+        "a string or a whole number of at least 0"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<String> {
+        let version = fields.string_or_number(name);
+        fields.checked(name, version, |version| names::version(version))
+    }
+
+    fn input(&self) -> Value {
+        json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": names::MAX_VERSION_BYTES,
+            "pattern": "^[a-zA-Z0-9\\-_.]+$",
+        })
+    }
+
+    fn output(&self) -> Value {
+        json!({"type": "string"})
+    }
+}
+
+/// A part of a body that is a body itself.
+pub struct PartField<T>(PhantomData<fn() -> T>);
+
+/// A part of a body that the server reads later, as a body of its own.
+#[must_use]
+pub const fn part<T>() -> PartField<T> {
+    PartField(PhantomData)
+}
+
+impl<T> fmt::Debug for PartField<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PartField")
+    }
+}
+
+impl<T: ApiBody + Clone + Default + PartialEq> FieldKind for PartField<T> {
+    type Value = T;
+
+    fn expected(&self) -> &'static str {
+        "a JSON object"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<T> {
+        fields.forget(&[name]);
+        None
+    }
+
+    fn input(&self) -> Value {
+        json!({"$ref": format!("#/components/schemas/{}", T::NAME)})
+    }
+
+    fn output(&self) -> Value {
+        self.input()
+    }
+
+    fn nested(&self, into: &mut Vec<(String, Value)>) {
+        into.push((T::NAME.to_owned(), T::schema()));
+        T::nested(into);
     }
 }
 

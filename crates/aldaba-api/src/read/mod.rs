@@ -10,9 +10,10 @@ pub mod schema;
 
 pub use fields::{Fields, MAX_METADATA_BYTES, UnknownFields};
 pub use kind::{
-    BodyField, ChoiceField, CountField, FieldKind, NamesField, NumberField, ObjectField, SecretField,
-    StringsField, TextField, ToggleField, choice, count, kind_for, moment, name, names, nested, number,
-    object, secret, short_strings, strings, text, toggle, uid,
+    BodyField, ChoiceField, CountField, FieldKind, LongField, NamesField, NumberField, ObjectField,
+    PartField, SecretField, StringsField, TextField, ToggleField, VersionField, any_object, choice, count,
+    kind_for, long, moment, name, names, nested, number, object, part, secret, short_strings, strings, text,
+    toggle, uid, version,
 };
 pub use parsed::{ApiBody, ApiRequest, Parsed, parse, parse_or_none};
 pub use problem::{Problem, Problems};

@@ -27,7 +27,8 @@ mod statistics;
 pub use aldaba_api::{
     Application, ApplicationPatch, Condition, Endpoint, EndpointHealth, EndpointPatch, EndpointStatus,
     EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, LastError, NewApplication, NewEndpoint,
-    NewEventType, OnExhausted, Ordering, WhenDisabled,
+    NewEventType, NewMessage, OnExhausted, Ordering, Precheck, Resume, RotateSecret, SendExample,
+    TransformationsParams, WhenDisabled,
 };
 pub use api_keys::*;
 pub use applications::*;

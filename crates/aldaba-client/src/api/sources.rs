@@ -1,13 +1,13 @@
 //! Sources: inbound doors for the webhooks of other senders.
 
-use crate::api::endpoint_keys::{EndpointHeaders, RotateSecret, SetHeaders, SigningSecret};
+use crate::api::endpoint_keys::{EndpointHeaders, SetHeaders, SigningSecret};
 use crate::api::source_types::{
     IngestUrl, NewSource, Source, SourceEvent, SourceEventFilter, SourcePatch, SourceRefusal,
 };
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
-use aldaba_api::{Endpoint, EndpointUpdate, NewEndpoint};
+use aldaba_api::{Endpoint, EndpointUpdate, NewEndpoint, RotateSecret};
 use futures_util::Stream;
 
 /// The sources of an organization.

@@ -5,12 +5,13 @@ use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_api::{EndpointHealth, HealthState, LastError, LastErrorState};
+use aldaba_api::{EndpointHealth, HealthState, LastError, LastErrorState, Resume};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Endpoint, HealthChange, HealthChangeNumber, LastError as StoredError, Order, Page};
 use axum::extract::State;
@@ -31,21 +32,11 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
             .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
-            .may_take::<ResumeIn>()
+            .may_take::<Described<Resume>>()
             .answers::<ResumedOut>(StatusCode::OK)
             .may_conflict(),
     ]
 }
-
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ResumeIn {
-    /// Also send again what has died in the outage.
-    recover: Option<bool>,
-}
-
-example!(ResumeIn, {"recover": true});
 
 pub(crate) fn render(endpoint: &Endpoint) -> EndpointHealth {
     let (state, off) = (endpoint.state(), endpoint.config.disabled);
@@ -145,10 +136,8 @@ pub(crate) async fn resume(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let mut fields = pending.read().await?.text().fields_or_none()?;
-    fields.refuse_others(&["recover"]);
-    let recover = fields.boolean_or("recover", false);
-    fields.finish()?;
+    let Resume { recover } = pending.read().await?.text().parse_or_none()?.finish()?;
+    let recover = recover.unwrap_or_default();
     if endpoint.config.disabled {
         let detail = format!(
             "The endpoint {} was turned off; set its `disabled` to false to turn it on and resume it",

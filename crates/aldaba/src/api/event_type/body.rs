@@ -5,7 +5,7 @@ use crate::api::request::body::BodyText;
 use crate::api::request::ids;
 use crate::api::request::json::Fields;
 use crate::api::request::kept::Kept;
-use aldaba_api::read::Parsed;
+use aldaba_api::read::{ApiRequest, Parsed};
 use aldaba_api::{EventTypePatch, EventTypeUpdate, Json, NewEventType as Body, Set};
 use aldaba_delivery::names;
 use aldaba_engine::{NewEventType, Schemas};
@@ -69,7 +69,7 @@ pub(crate) fn patched(current: &EventType, body: BodyText<'_>) -> Result<NewEven
 }
 
 /// A change may give the name again.
-fn parse_change<T: aldaba_api::read::ApiRequest>(body: BodyText<'_>, name: &str) -> Result<Parsed<T>, Error> {
+fn parse_change<T: ApiRequest>(body: BodyText<'_>, name: &str) -> Result<Parsed<T>, Error> {
     let mut fields = body.fields()?;
     if fields.string("name").is_some_and(|given| given != name) {
         fields.problem("name", "must be the name in the path, or be left out: an event type keeps its name");
@@ -95,7 +95,8 @@ fn checked(body: Body, mut fields: Fields, stored: Stored) -> Result<NewEventTyp
         );
     }
     let feature_flags = feature_flags(&mut fields, body.feature_flags.unwrap_or_default(), body.feature_flag);
-    fields.finish_in_order(<Body as aldaba_api::read::ApiRequest>::KNOWN)?;
+    let order: Vec<_> = ["name"].iter().chain(Body::KNOWN).copied().collect();
+    fields.finish_in_order(&order)?;
     let mut new = NewEventType {
         name: body.name,
         description: String::new(),

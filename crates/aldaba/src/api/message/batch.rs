@@ -11,6 +11,7 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::MessageId;
 use aldaba_engine::{IdempotencyDigest, NewEvent, SendReceipt};
 use aldaba_store::ApplicationRef;
@@ -55,6 +56,12 @@ example!(MessageBatchIn, {"messages": [
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
+    #[serde(borrow)]
+    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+}
+
+#[derive(Deserialize)]
+struct LenientBody<'a> {
     #[serde(borrow)]
     messages: AtMost<&'a RawValue, MOST_MESSAGES>,
 }
@@ -145,9 +152,13 @@ async fn create(
 
 fn messages(body: BodyText<'_>) -> Result<Vec<&RawValue>, Error> {
     let place = ["body", "messages"];
-    let Ok(Body { messages: AtMost(First { items, count }) }) =
-        serde_json::from_slice::<Body<'_>>(body.bytes)
-    else {
+    let read = match body.unknown {
+        UnknownFields::Refuse => serde_json::from_slice::<Body<'_>>(body.bytes).map(|body| body.messages),
+        UnknownFields::Ignore => {
+            serde_json::from_slice::<LenientBody<'_>>(body.bytes).map(|body| body.messages)
+        }
+    };
+    let Ok(AtMost(First { items, count })) = read else {
         let mut fields = body.fields()?;
         fields.refuse_others(&["messages"]);
         fields.require("messages");

@@ -63,6 +63,11 @@ impl BodyText<'_> {
         Fields::parse_or_none(self.bytes, self.unknown)
     }
 
+    /// A declared body that may be left out.
+    pub(crate) fn parse_or_none<T: ApiRequest>(self) -> Result<Parsed<T>, Problems> {
+        Ok(Parsed::of(self.fields_or_none()?, false))
+    }
+
     /// A declared body. `is_change`: what it is about may be there already.
     pub(crate) fn parse<T: ApiRequest>(self, is_change: bool) -> Result<Parsed<T>, Problems> {
         Ok(Parsed::of(self.fields()?, is_change))

@@ -2,9 +2,10 @@
 
 use super::body::{SourceIn, SourcePatch, may_change, read, read_change};
 use crate::api::credentials::portal::Base;
-use crate::api::request::body::Pending;
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json;
+use crate::api::request::json::{self, bounded_json};
+use crate::api::request::replace::{Replace, replace};
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -13,7 +14,8 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, SourceId, Timestamp};
 use aldaba_engine::{
-    ChangeError, CreateOutcome, NewSource, SourceAnswer, SourceCounts, SourceSecrets, SourceSettings,
+    ChangeError, CreateOutcome, IdempotencyDigest, NewSource, SourceAnswer, SourceCounts, SourceSecrets,
+    SourceSettings,
 };
 use aldaba_store::{Order, Source};
 use axum::extract::State;
@@ -282,6 +284,86 @@ async fn show(
 }
 
 /// Puts other values in the place of those there are, or makes the source. Its URL stays.
+/// A change of a source, or what makes it.
+struct SourceChange<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    key: String,
+    once: IdempotencyDigest,
+    body: BodyText<'a>,
+    /// What a PUT asks for.
+    whole: Option<NewSource>,
+}
+
+fn may_be_made(key: &str) -> Result<(), Error> {
+    ids::may_be_made("src_", key, "There is no such source; GET /api/v1/ingest/source lists them")
+}
+
+impl Replace for SourceChange<'_> {
+    type Current = Source;
+    type New = NewSource;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn find(&self) -> Result<Option<Source>, Error> {
+        match &self.whole {
+            Some(_) => Ok(self.api.engine.store().source(self.caller.org(), self.key.clone()).await?),
+            None => self.api.source(self.caller, self.key.clone()).await.map(Some),
+        }
+    }
+
+    fn may_be_made(&self) -> Result<(), Error> {
+        may_be_made(&self.key)
+    }
+
+    fn wanted(&self, current: Option<&Source>) -> Result<NewSource, Error> {
+        let before = current.map(|current| before(self.api, current)).transpose()?;
+        let Some(whole) = &self.whole else {
+            let before = before.ok_or_else(Error::server)?;
+            let new = read_change(self.caller.org(), self.body, Some(&before))?;
+            may_change(self.body.bytes, &before, &new)?;
+            return Ok(new);
+        };
+        let mut new = whole.clone();
+        match (&before, current) {
+            (Some(before), Some(current)) => {
+                may_change(self.body.bytes, before, &new)?;
+                // Whoever names it so in the path means it to keep that name, or the same request would make another the
+                // next time.
+                let gives_uid =
+                    bounded_json::fields(self.body.bytes).is_ok_and(|fields| fields.contains_key("uid"));
+                if !gives_uid && current.config.uid.as_ref() == Some(&self.key) {
+                    new.uid.clone_from(&current.config.uid);
+                }
+            }
+            _ => {
+                new.uid.get_or_insert_with(|| self.key.clone());
+            }
+        }
+        Ok(new)
+    }
+
+    async fn create(&self, new: NewSource) -> Result<Source, ChangeError> {
+        let made = self.api.directory(self.caller).create_source(new, self.once).await?;
+        let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) = made;
+        Ok(made)
+    }
+
+    async fn update(&self, current: &Source, new: NewSource) -> Result<Source, ChangeError> {
+        self.api.directory(self.caller).update_source(current, new).await
+    }
+
+    fn uid(new: &NewSource) -> Option<String> {
+        new.uid.clone()
+    }
+
+    fn subject(&self, _current: Option<&Source>) -> Subject {
+        Subject::Source(self.caller.org())
+    }
+}
+
 async fn put(
     State(api): State<Api>,
     Base(base): Base,
@@ -290,46 +372,15 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let may_be_made =
-        || ids::may_be_made("src_", &key, "There is no such source; GET /api/v1/ingest/source lists them");
     if api.engine.store().source(org, key.clone()).await?.is_none() {
-        may_be_made()?;
+        may_be_made(&key)?;
     }
-    let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
-    let new = read_change(org, body.text(), None)?;
-    // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
-    let names_none = crate::api::request::json::bounded_json::fields(&body.bytes)
-        .is_ok_and(|fields| !fields.contains_key("uid"));
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let Some(current) = api.engine.store().source(org, key.clone()).await? else {
-            // Asked at each look: another request may just have deleted it.
-            may_be_made()?;
-            let uid = new.uid.clone().or_else(|| Some(key.clone()));
-            let is_named_so = uid.as_ref() == Some(&key);
-            let asked = NewSource { uid: uid.clone(), ..new.clone() };
-            match api.directory(&caller).create_source(asked, once).await {
-                // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
-                Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
-                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
-                    return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
-                }
-            }
-            continue;
-        };
-        may_change(&body.bytes, &before(&api, &current)?, &new)?;
-        let mut new = new.clone();
-        if names_none && current.config.uid.as_ref() == Some(&key) {
-            new.uid.clone_from(&current.config.uid);
-        }
-        let uid = new.uid.clone();
-        match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
-            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
-        }
-    }
+    let (once, received) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
+    let body = received.text();
+    let whole = Some(read_change(org, body, None)?);
+    let change = SourceChange { api: &api, caller: &caller, key, once, body, whole };
+    let (status, source) = replace(&api, &change).await?;
+    Ok(Shown::new(&api, &caller, &base, source)?.answer(status))
 }
 
 async fn patch(
@@ -340,20 +391,11 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     api.source(&caller, key.clone()).await?;
-    let body = pending.read().await?;
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let current = api.source(&caller, key.clone()).await?;
-        let before = before(&api, &current)?;
-        let new = read_change(caller.org(), body.text(), Some(&before))?;
-        may_change(&body.bytes, &before, &new)?;
-        let uid = new.uid.clone();
-        match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
-            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
-        }
-    }
+    let received = pending.read().await?;
+    let body = received.text();
+    let change = SourceChange { api: &api, caller: &caller, key, once: None, body, whole: None };
+    let (status, source) = replace(&api, &change).await?;
+    Ok(Shown::new(&api, &caller, &base, source)?.answer(status))
 }
 
 /// A source as one that was given.
