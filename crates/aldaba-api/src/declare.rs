@@ -71,6 +71,7 @@ macro_rules! whole_type {
 macro_rules! patch_type {
     (nullable $type:ty) => { $crate::Set<$type> };
     (omitted $type:ty) => { $crate::Set<$type> };
+    (reset $type:ty) => { $crate::Set<$type> };
     ($mode:ident $type:ty) => { Option<$type> };
 }
 

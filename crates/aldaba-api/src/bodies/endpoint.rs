@@ -216,9 +216,13 @@ request! {
         /// Its event type, or `svix.ping`, which needs none.
         required event_type: String = name();
         /// Which of the schema's examples; the first, if not given.
-        nullable example_index: u32 = number(0, u32::MAX).wide();
+        nullable example_index: u32 = number(0, MAX_INDEX).wide();
     }
 }
+
+/// Beyond what any schema has.
+#[cfg(feature = "server")]
+const MAX_INDEX: u64 = 0xffff_ffff;
 
 impl SendExample {
     /// Of an event type.

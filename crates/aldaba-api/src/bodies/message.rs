@@ -3,7 +3,7 @@
 #[cfg(feature = "server")]
 use crate::names::{channel, tag};
 #[cfg(feature = "server")]
-use crate::read::{any_object, long, moment, name, names, part, strings, text, uid, version};
+use crate::read::{any_object, moment, name, names, number, part, strings, text, uid, version};
 use crate::{Json, NewApplication, Timestamp, request};
 use std::collections::BTreeMap;
 
@@ -28,9 +28,9 @@ request! {
         nullable deliver_at: Timestamp = moment();
         /// Days after which the payload is removed, counted from when the message was accepted. The message itself stays, and
         /// a payload that a delivery waits for stays until that has ended.
-        nullable payload_retention_period: u64 = long(1, MAX_RETENTION_HOURS / 24);
+        nullable payload_retention_period: u64 = number(1, MAX_RETENTION_HOURS / 24).wide();
         /// The same in hours. Only one of the two can be given; beside hours the default of 90 days counts as not given.
-        nullable payload_retention_hours: u64 = long(1, MAX_RETENTION_HOURS);
+        nullable payload_retention_hours: u64 = number(1, MAX_RETENTION_HOURS).wide();
         /// Makes the application, if the one in the path is not there; its `uid` must be the name in the path.
         nullable application: NewApplication = part();
         /// How the request is made of the payload.

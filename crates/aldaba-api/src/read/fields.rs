@@ -293,6 +293,21 @@ impl Fields {
         None
     }
 
+    /// The raw items of a list, if it has no more than it may have.
+    pub fn list(&mut self, name: &str, most: usize) -> Option<Vec<Box<RawValue>>> {
+        let list = self.optional(name)?;
+        if !list.get().starts_with('[') {
+            self.wrong(name, &list, "a list");
+            return None;
+        }
+        let First { items, count } = self.read(name, bounded_json::items(&list, most))?;
+        if count > most {
+            self.problem(name, format!("may have {most} items at most; it has {count}"));
+            return None;
+        }
+        Some(items.into_iter().map(ToOwned::to_owned).collect())
+    }
+
     /// Where a list without items says the same as none.
     pub fn drop_empty_list(&mut self, name: &str) {
         if self.fields.get(name).is_some_and(|value| is_empty_list(value)) {

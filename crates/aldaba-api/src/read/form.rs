@@ -8,6 +8,7 @@
 //! | `given` | the default | refused | always there |
 //! | `or_default` | the default | the default | always there |
 //! | `or_kept` | the default | the default, refused in a patch | always there |
+//! | `reset` | the default | the default, and clears it in a patch | always there |
 //! | `map` | empty | empty | always there |
 
 /// The fields of a new object, or of a whole one.
@@ -68,6 +69,11 @@ pub mod whole {
     }
 
     /// May be left out or null.
+    pub fn reset<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
+        either(fields, kind, at)
+    }
+
+    /// May be left out or null.
     pub fn map<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> K::Value {
         either(fields, kind, at).unwrap_or_default()
     }
@@ -120,6 +126,11 @@ pub mod patch {
         either(fields, kind, at)
     }
 
+    /// Keeps the value, sets it, or clears it: then it is the default.
+    pub fn reset<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
+        nullable(fields, kind, at)
+    }
+
     /// Keeps the value, or sets it; null sets none.
     pub fn map<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
         or_default(fields, kind, at)
@@ -164,6 +175,11 @@ pub mod over {
         patch.or(current)
     }
 
+    /// Keeps, clears or sets.
+    pub fn reset<T>(patch: Set<T>, current: Option<T>) -> Option<T> {
+        nullable(patch, current)
+    }
+
     /// Keeps what is not given.
     pub fn map<T>(patch: Option<T>, current: T) -> T {
         patch.unwrap_or(current)
@@ -201,6 +217,11 @@ pub mod full {
 
     /// With its default.
     pub fn or_kept<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
+        given(kind, value)
+    }
+
+    /// With its default.
+    pub fn reset<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
         given(kind, value)
     }
 
@@ -242,6 +263,11 @@ pub mod shown {
 
     /// With its default.
     pub fn or_kept<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
+        given(kind, value)
+    }
+
+    /// With its default.
+    pub fn reset<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
         given(kind, value)
     }
 

@@ -1,8 +1,9 @@
 //! Kinds of fields: how a value is read, checked and described.
 
 use super::fields::Fields;
-use super::parsed::ApiBody;
+use super::parsed::{ApiBody, ApiRequest, Parsed};
 use crate::{Json, Secret, names};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,6 +55,7 @@ pub fn kind_for<T, K: FieldKind<Value = T>>(kind: K) -> K {
 enum TextCheck {
     Nothing,
     Bytes(usize),
+    Length(usize),
     Chars(usize),
     Name,
     Uid(&'static str),
@@ -109,6 +111,18 @@ impl TextField {
     #[must_use]
     pub const fn bytes(self, most: usize) -> Self {
         Self { check: TextCheck::Bytes(most), most: Some(most), ..self }
+    }
+
+    /// With at most so many bytes, whatever they are.
+    #[must_use]
+    pub const fn length(self, most: usize) -> Self {
+        Self { check: TextCheck::Length(most), most: Some(most), ..self }
+    }
+
+    /// With a format of JSON Schema in answers.
+    #[must_use]
+    pub const fn shown(self, format: &'static str) -> Self {
+        Self { shown_format: Some(format), ..self }
     }
 
     /// With at most so many characters, none of them a control character.
@@ -172,6 +186,10 @@ impl TextField {
             }
             TextCheck::Nothing => return Ok(()),
             TextCheck::Bytes(most) => return names::text(text, most),
+            TextCheck::Length(most) if text.len() > most => {
+                return Err(format!("may be {most} bytes long at most"));
+            }
+            TextCheck::Length(_) => return Ok(()),
             TextCheck::Chars(most) => {
                 let count = text.chars().count();
                 if count > most {
@@ -330,24 +348,24 @@ impl FieldKind for CountField {
 }
 
 /// A whole number within bounds.
-#[derive(Clone, Copy, Debug)]
-pub struct NumberField {
-    least: u32,
-    most: u32,
-    default: u32,
+pub struct NumberField<T> {
+    least: u64,
+    most: u64,
+    default: u64,
     format: &'static str,
+    value: PhantomData<fn() -> T>,
 }
 
 /// A whole number within bounds.
 #[must_use]
-pub const fn number(least: u32, most: u32) -> NumberField {
-    NumberField { least, most, default: least, format: "int32" }
+pub const fn number<T>(least: u64, most: u64) -> NumberField<T> {
+    NumberField { least, most, default: least, format: "int32", value: PhantomData }
 }
 
-impl NumberField {
+impl<T> NumberField<T> {
     /// What it is if it is left out.
     #[must_use]
-    pub const fn or(self, default: u32) -> Self {
+    pub const fn or(self, default: u64) -> Self {
         Self { default, ..self }
     }
 
@@ -356,34 +374,196 @@ impl NumberField {
     pub const fn wide(self) -> Self {
         Self { format: "int64", ..self }
     }
+
+    /// Its schema in an answer.
+    #[must_use]
+    pub fn output(&self) -> Value {
+        json!({"type": "integer", "format": self.format, "minimum": 0})
+    }
 }
 
-impl FieldKind for NumberField {
-    type Value = u32;
+impl<T> fmt::Debug for NumberField<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NumberField").field(&self.least).field(&self.most).finish()
+    }
+}
+
+impl<T: Clone + Default + PartialEq + TryFrom<u64>> FieldKind for NumberField<T> {
+    type Value = T;
 
     fn expected(&self) -> &'static str {
         "a whole number"
     }
 
-    fn read(&self, fields: &mut Fields, name: &str) -> Option<u32> {
-        let number = fields.number(name, self.least.into(), self.most.into())?;
-        u32::try_from(number).ok()
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<T> {
+        T::try_from(fields.number(name, self.least, self.most)?).ok()
     }
 
-    fn default(&self) -> u32 {
-        self.default
+    fn default(&self) -> T {
+        T::try_from(self.default).unwrap_or_default()
     }
 
     fn input(&self) -> Value {
         let mut schema = json!({"type": "integer", "format": self.format, "minimum": self.least});
-        if self.most < u32::MAX {
+        if self.most < u32::MAX.into() {
             schema["maximum"] = self.most.into();
         }
         schema
     }
 
     fn output(&self) -> Value {
-        json!({"type": "integer", "format": "int32", "minimum": 0})
+        Self::output(self)
+    }
+}
+
+/// A list of texts, in its order.
+#[derive(Clone, Copy, Debug)]
+pub struct TextsField {
+    most: usize,
+    bytes: usize,
+}
+
+/// A list of up to so many texts, each of up to so many bytes.
+#[must_use]
+pub const fn texts(most: usize, bytes: usize) -> TextsField {
+    TextsField { most, bytes }
+}
+
+impl FieldKind for TextsField {
+    type Value = Vec<String>;
+
+    fn expected(&self) -> &'static str {
+        "a list of strings"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<String>> {
+        let items = fields.list(name, self.most)?;
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let place = format!("[{index}]");
+            match serde_json::from_str::<String>(item.get()) {
+                Ok(text) if text.len() <= self.bytes => texts.push(text),
+                Ok(_) => {
+                    fields.problem_at(&[name, &place], format!("may be {} bytes long at most", self.bytes));
+                }
+                Err(_) => fields.problem_at(&[name, &place], "expected a string"),
+            }
+        }
+        Some(texts)
+    }
+
+    fn input(&self) -> Value {
+        json!({"type": "array", "items": {"type": "string"}, "maxItems": self.most})
+    }
+
+    fn output(&self) -> Value {
+        json!({"type": "array", "items": {"type": "string"}})
+    }
+}
+
+/// A list of bodies.
+pub struct BodiesField<T> {
+    most: usize,
+    value: PhantomData<fn() -> T>,
+}
+
+/// A list of up to so many bodies.
+#[must_use]
+pub const fn bodies<T>(most: usize) -> BodiesField<T> {
+    BodiesField { most, value: PhantomData }
+}
+
+impl<T> fmt::Debug for BodiesField<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BodiesField").field(&self.most).finish()
+    }
+}
+
+impl<T: ApiRequest + Clone + Default + PartialEq> FieldKind for BodiesField<T> {
+    type Value = Vec<T>;
+
+    fn expected(&self) -> &'static str {
+        "a list of objects"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<T>> {
+        let items = fields.list(name, self.most)?;
+        let read =
+            |(index, item): (usize, &Box<RawValue>)| inner(fields, &[name, &format!("[{index}]")], item);
+        Some(items.iter().enumerate().filter_map(read).collect())
+    }
+
+    fn input(&self) -> Value {
+        json!({"type": "array", "items": reference(T::NAME), "maxItems": self.most})
+    }
+
+    fn output(&self) -> Value {
+        json!({"type": "array", "items": {"type": "object"}})
+    }
+
+    fn nested(&self, into: &mut Vec<(String, Value)>) {
+        into.push((T::NAME.to_owned(), T::schema()));
+        T::nested(into);
+    }
+}
+
+/// A body within a body, read with it.
+pub struct InnerField<T>(PhantomData<fn() -> T>);
+
+/// A body within a body, read with it.
+#[must_use]
+pub const fn body<T>() -> InnerField<T> {
+    InnerField(PhantomData)
+}
+
+impl<T> fmt::Debug for InnerField<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InnerField")
+    }
+}
+
+impl<T: ApiRequest + Clone + Default + PartialEq> FieldKind for InnerField<T> {
+    type Value = T;
+
+    fn expected(&self) -> &'static str {
+        "a JSON object"
+    }
+
+    fn read(&self, fields: &mut Fields, name: &str) -> Option<T> {
+        let raw = fields.raw_object(name)?;
+        inner(fields, &[name], &raw)
+    }
+
+    fn input(&self) -> Value {
+        reference(T::NAME)
+    }
+
+    fn output(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn nested(&self, into: &mut Vec<(String, Value)>) {
+        into.push((T::NAME.to_owned(), T::schema()));
+        T::nested(into);
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// Reads a body at a place of another one.
+fn inner<T: ApiRequest>(fields: &mut Fields, place: &[&str], raw: &RawValue) -> Option<T> {
+    let parsed =
+        Fields::parse(raw.get().as_bytes(), fields.unknown()).map(|inner| Parsed::<T>::of(inner, false));
+    match parsed.and_then(Parsed::finish) {
+        Ok(value) => Some(value),
+        Err(problems) => {
+            for problem in problems.into_list() {
+                fields.problems().push(problem.within(place));
+            }
+            None
+        }
     }
 }
 
@@ -442,20 +622,34 @@ impl FieldKind for NamesField {
 pub struct ChoiceField<T> {
     words: &'static [&'static str],
     has_pattern: bool,
+    shows_pattern: bool,
     value: PhantomData<fn() -> T>,
 }
 
 /// One of a few words; the first is the default.
 #[must_use]
 pub const fn choice<T>(words: &'static [&'static str]) -> ChoiceField<T> {
-    ChoiceField { words, has_pattern: false, value: PhantomData }
+    ChoiceField { words, has_pattern: false, shows_pattern: false, value: PhantomData }
 }
 
 impl<T> ChoiceField<T> {
-    /// The words are in the schema.
+    /// The words are in the schemas.
     #[must_use]
     pub const fn described(self) -> Self {
+        Self { has_pattern: true, shows_pattern: true, ..self }
+    }
+
+    /// The words are in the schemas of requests.
+    #[must_use]
+    pub const fn asked(self) -> Self {
         Self { has_pattern: true, ..self }
+    }
+
+    fn schema(&self, has_pattern: bool) -> Value {
+        match has_pattern {
+            true => json!({"type": "string", "pattern": format!("^({})$", self.words.join("|"))}),
+            false => json!({"type": "string"}),
+        }
     }
 }
 
@@ -487,14 +681,11 @@ impl<T: Clone + Default + PartialEq + From<String>> FieldKind for ChoiceField<T>
     }
 
     fn input(&self) -> Value {
-        match self.has_pattern {
-            true => json!({"type": "string", "pattern": format!("^({})$", self.words.join("|"))}),
-            false => json!({"type": "string"}),
-        }
+        self.schema(self.has_pattern)
     }
 
     fn output(&self) -> Value {
-        self.input()
+        self.schema(self.shows_pattern)
     }
 }
 
@@ -590,39 +781,6 @@ impl FieldKind for StringsField {
     }
 }
 
-/// A whole number of 64 bits within bounds.
-#[derive(Clone, Copy, Debug)]
-pub struct LongField {
-    least: u64,
-    most: u64,
-}
-
-/// A whole number of 64 bits within bounds.
-#[must_use]
-pub const fn long(least: u64, most: u64) -> LongField {
-    LongField { least, most }
-}
-
-impl FieldKind for LongField {
-    type Value = u64;
-
-    fn expected(&self) -> &'static str {
-        "a whole number"
-    }
-
-    fn read(&self, fields: &mut Fields, name: &str) -> Option<u64> {
-        fields.number(name, self.least, self.most)
-    }
-
-    fn input(&self) -> Value {
-        json!({"type": "integer", "format": "int64", "minimum": self.least, "maximum": self.most})
-    }
-
-    fn output(&self) -> Value {
-        json!({"type": "integer", "format": "int64", "minimum": 0})
-    }
-}
-
 /// A version: a short name, or a whole number.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionField;
@@ -687,7 +845,7 @@ impl<T: ApiBody + Clone + Default + PartialEq> FieldKind for PartField<T> {
     }
 
     fn input(&self) -> Value {
-        json!({"$ref": format!("#/components/schemas/{}", T::NAME)})
+        reference(T::NAME)
     }
 
     fn output(&self) -> Value {
@@ -719,7 +877,7 @@ impl<T: ApiBody> BodyField<T> {
     /// Its schema in an answer.
     #[must_use]
     pub fn output(&self) -> Value {
-        json!({"$ref": format!("#/components/schemas/{}", T::NAME)})
+        reference(T::NAME)
     }
 
     /// The schemas that its own refers to.

@@ -10,10 +10,10 @@ pub mod schema;
 
 pub use fields::{Fields, MAX_METADATA_BYTES, UnknownFields};
 pub use kind::{
-    BodyField, ChoiceField, CountField, FieldKind, LongField, NamesField, NumberField, ObjectField,
-    PartField, SecretField, StringsField, TextField, ToggleField, VersionField, any_object, choice, count,
-    kind_for, long, moment, name, names, nested, number, object, part, secret, short_strings, strings, text,
-    toggle, uid, version,
+    BodiesField, BodyField, ChoiceField, CountField, FieldKind, InnerField, NamesField, NumberField,
+    ObjectField, PartField, SecretField, StringsField, TextField, TextsField, ToggleField, VersionField,
+    any_object, bodies, body, choice, count, kind_for, moment, name, names, nested, number, object, part,
+    secret, short_strings, strings, text, texts, toggle, uid, version,
 };
 pub use parsed::{ApiBody, ApiRequest, Parsed, parse, parse_or_none};
 pub use problem::{Problem, Problems};

@@ -92,6 +92,14 @@ impl Problem {
         Self::new(loc, msg, "value_error.jsondecode")
     }
 
+    /// The same, of a body at a place of another one.
+    #[must_use]
+    pub fn within(mut self, place: &[&str]) -> Self {
+        let at = self.loc.len().min(1);
+        self.loc.splice(at..at, place.iter().map(|part| (*part).to_owned()));
+        self
+    }
+
     /// What is long is shortened.
     #[must_use]
     pub fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {

@@ -78,6 +78,7 @@ impl<K, V> Absent for BTreeMap<K, V> {
 
 impl Absent for String {}
 impl Absent for bool {}
+impl Absent for u16 {}
 impl Absent for u32 {}
 impl Absent for serde_json::Value {}
 impl Absent for crate::Json {}
@@ -139,6 +140,11 @@ pub mod shown {
 
     /// Never.
     pub fn or_kept<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn reset<T>(_value: &T) -> bool {
         false
     }
 

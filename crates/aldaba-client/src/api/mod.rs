@@ -26,9 +26,9 @@ mod statistics;
 
 pub use aldaba_api::{
     Application, ApplicationPatch, Condition, Endpoint, EndpointHealth, EndpointPatch, EndpointStatus,
-    EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, LastError, NewApplication, NewEndpoint,
-    NewEventType, NewMessage, OnExhausted, Ordering, Precheck, Resume, RotateSecret, SendExample,
-    TransformationsParams, WhenDisabled,
+    EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, HeaderCondition, LastError, NewApplication,
+    NewEndpoint, NewEventType, NewMessage, NewSource, OnExhausted, Ordering, Precheck, Resume, RotateSecret,
+    SendExample, Source, SourceAnswer, SourceCounters, SourcePatch, TransformationsParams, WhenDisabled,
 };
 pub use api_keys::*;
 pub use applications::*;
