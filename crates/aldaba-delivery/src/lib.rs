@@ -39,6 +39,7 @@ pub use id::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
     RefusalId, ReplayId, SourceId,
 };
+pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
 pub use policy::{Policy, PolicyError, PolicySpec};

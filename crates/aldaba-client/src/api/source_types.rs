@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 answer! {
-    /// Where a sender sends to.
+    /// The URL of a source.
     IngestUrl {
-        /// Whoever has it can send.
+        /// The URL. Without verification, anybody who knows it can send.
         ingest_url: Secret,
     }
 }

@@ -138,13 +138,6 @@ pub(crate) async fn resume(
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let Resume { recover } = pending.read().await?.text().parse_or_none()?.finish()?;
     let recover = recover.unwrap_or_default();
-    if endpoint.config.disabled {
-        let detail = format!(
-            "The endpoint {} was turned off; set its `disabled` to false to turn it on and resume it",
-            endpoint.id
-        );
-        return Err(Error::conflict(detail));
-    }
     let directory = api.directory(&caller);
     let outage = match recover {
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
