@@ -1,4 +1,4 @@
-//! Endpoints: what they are told, and what they do with deliveries.
+//! Endpoints: their configuration and their deliveries.
 
 pub(crate) mod egress;
 pub(crate) mod examples;
@@ -9,6 +9,7 @@ pub(crate) mod hosts;
 pub(crate) mod mtls;
 pub(crate) mod operational;
 pub(crate) mod ordering;
+mod owner;
 pub(crate) mod policies;
 pub(crate) mod profile_resource;
 pub(crate) mod profiles;

@@ -25,7 +25,7 @@ async fn the_built_in_profiles_are_listed_and_shown() {
     });
     assert_eq!(shown, expected);
     server.client.get("/profile/acme").await.expect(404);
-    // What is shown is a good start for one of one's own.
+    // A shown profile is a good start for a custom one.
     for built_in in list["data"].as_array().unwrap() {
         let mut mine = built_in.clone();
         mine["name"] = json!(format!("my-{}", built_in["name"].as_str().unwrap()));
@@ -113,7 +113,7 @@ async fn an_unknown_profile_is_refused_with_those_there_are() {
     let refused = server.client.post(&path, body.to_string()).await.expect(422);
     assert_eq!(refused["detail"][0]["loc"], json!(["body", "profile"]));
     let message =
-        "`yours` is no wire profile; there are: branded, job-status, mine, standard, svix, x-webhook";
+        "unknown wire profile `yours`; there are: branded, job-status, mine, standard, svix, x-webhook";
     assert_eq!(refused["detail"][0]["msg"], message);
     server.endpoint(&app, json!({"uid": "door"})).await;
     let refused = server.client.patch(&format!("{path}/door"), r#"{"profile":"yours"}"#).await.expect(422);
