@@ -88,6 +88,20 @@ pub struct Limits {
     /// Of all large answers that have not been read yet.
     pub answer_bytes: usize,
     pub rates: RequestRates,
+    pub unknown_fields: UnknownFields,
+}
+
+/// What happens to fields of a body, and to parameters of a query, that a route does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownFields {
+    #[default]
+    Refuse,
+    Ignore,
+}
+
+impl UnknownFields {
+    /// What the error of a refusal says of the setting.
+    pub(crate) const HINT: &'static str = " (the setting `unknown_fields = \"ignore\"` lets it pass)";
 }
 
 /// Requests a second; 0: any number.
@@ -144,6 +158,7 @@ impl Default for Config {
                     source: 1000,
                     burst: Duration::from_secs(1),
                 },
+                unknown_fields: UnknownFields::default(),
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions { patience: Some(PATIENCE), ..EngineOptions::default() },

@@ -3,7 +3,7 @@
 use super::values::{
     LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, size, unresolved,
 };
-use super::{Config, LogFormat, PREFIX, Secret};
+use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
 use aldaba_delivery::BUILTIN_PROFILES;
@@ -246,6 +246,22 @@ pub const SETTINGS: &[Setting] = &[
         },
     )
     .knowing(&["text", "json"]),
+    text(
+        "unknown_fields",
+        "refuse",
+        "refuse or ignore",
+        "Fields of a body and parameters of a query that a route under /api/v1 does not know: 422 with the nearest known \
+         name, or as if they had not been sent. Health checks and the URLs of sources ignore them always.",
+        |c, v| {
+            c.limits.unknown_fields = match v {
+                "refuse" => UnknownFields::Refuse,
+                "ignore" => UnknownFields::Ignore,
+                _ => return None,
+            };
+            Some(())
+        },
+    )
+    .knowing(&["refuse", "ignore"]),
     number(
         "max_connections",
         "4096",
