@@ -2,6 +2,7 @@ use crate::api::Api;
 use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
+use crate::questions::PublicQuestions;
 use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
 use axum::extract::State;
@@ -15,8 +16,12 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/health", Access::Open, check)
             .named("v1.health.get", "Tells whether the server can do its work")
             .answers::<HealthReport>(StatusCode::OK)
-            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE),
-        Route::get("/health/ping", Access::Open, ping).named("v1.health.ping", "Answers").answers_nothing(),
+            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE)
+            .any_query(),
+        Route::get("/health/ping", Access::Open, ping)
+            .named("v1.health.ping", "Answers")
+            .answers_nothing()
+            .any_query(),
         Route::post("/admin/redrive-dlq", Access::Administer, ping)
             .named("v1.admin.redrive-dlq", "Does nothing: no work of the server is ever set aside in a queue")
             .answers_nothing(),
@@ -90,7 +95,7 @@ struct RestartingTask {
 /// Whether the server can do its work. Queue and cache are in the database and in memory; they are
 /// named because clients of this API look for them.
 pub(crate) async fn check(State(api): State<Api>) -> Response {
-    let (status, database) = match api.engine.store().check().await {
+    let (status, database) = match PublicQuestions(&api.engine).check_store().await {
         Ok(()) => (StatusCode::OK, "ok"),
         Err(error) => {
             tracing::warn!(%error, "the health check fails");

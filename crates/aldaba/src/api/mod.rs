@@ -27,20 +27,19 @@ mod stats;
 
 pub(crate) use aldaba_delivery::nearest::nearest;
 pub(crate) use credentials::portal::PublicUrl;
-pub(crate) use delivery::id::DeliveryIds;
 pub(crate) use endpoint::jwks::KeySets;
 pub(crate) use limits::memory_budget::Rooms;
 pub(crate) use limits::rates::Rates;
+pub(crate) use request::json::shown_time;
 pub(crate) use response::answer::Turns;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
 
 use crate::config::Limits;
+use crate::questions::{DeliveryIds, Questions};
 use crate::token::{Caller, Tokens};
-use aldaba_delivery::AppId;
 use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
-use aldaba_store::{Application, ApplicationRef, Endpoint, Message};
 use axum::Router;
 use axum::extract::MatchedPath;
 use http::{Method, Uri};
@@ -87,42 +86,14 @@ impl Api {
         Self(Arc::new(parts))
     }
 
-    /// Another tenant's application is not there, as far as the caller can tell.
-    async fn application(&self, caller: &Caller, key: String) -> Result<Application, Error> {
-        let found = self.engine.store().application(ApplicationRef { org: caller.org(), key }).await?;
-        let reached = found.filter(|application| caller.speaks_for(application.org, application.id));
-        reached.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))
+    /// The questions of a caller.
+    fn ask<'a>(&'a self, caller: &'a Caller) -> Questions<'a> {
+        Questions::new(&self.engine, caller)
     }
 
-    /// How to find the application that a message is for. Whoever is for one application alone finds no other.
-    async fn which(&self, caller: &Caller, key: String) -> Result<ApplicationRef, Error> {
-        let which = ApplicationRef { org: caller.org(), key };
-        let Some(only) = caller.app() else { return Ok(which) };
-        if which.key == only.to_string() {
-            return Ok(which);
-        }
-        // A name is looked up: what memory knows of it may be old.
-        let application = self.application(caller, which.key).await?;
-        Ok(ApplicationRef { org: application.org, key: application.id.to_string() })
-    }
-
-    /// The directory, in the caller's hands.
+    /// The directory, for changes by the caller.
     fn directory(&self, caller: &Caller) -> Directory {
         self.engine.directory().by(caller.actor())
-    }
-
-    async fn endpoint(&self, app: AppId, key: String) -> Result<Endpoint, Error> {
-        let found = self.engine.store().endpoint(app, key).await?;
-        found.ok_or_else(|| Error::not_found("The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has"))
-    }
-
-    async fn message(&self, app: AppId, key: String) -> Result<Message, Error> {
-        let found = self.engine.store().message(app, key).await?;
-        found.ok_or_else(|| {
-            Error::not_found(
-                "The application has no such message; GET /api/v1/app/{app_id}/msg lists those that are kept",
-            )
-        })
     }
 }
 

@@ -14,7 +14,6 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
-use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -93,8 +92,8 @@ fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
 /// The application is made with the first endpoint.
 async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
     let org = caller.org();
-    let which = ApplicationRef { org: management(), key: org.to_string() };
-    if api.engine.store().application(which).await?.is_some() {
+    let caller_there = caller.at_management();
+    if api.ask(&caller_there).find_application(&org.to_string()).await?.is_some() {
         return Ok(());
     }
     let new = NewApplication {
@@ -116,11 +115,11 @@ async fn list(
     query: PageQuery<EndpointId>,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let which = ApplicationRef { org: management(), key: caller.org().to_string() };
-    if api.engine.store().application(which).await?.is_none() {
+    let (key, caller) = (caller.org().to_string(), caller.at_management());
+    if api.ask(&caller).find_application(&key).await?.is_none() {
         return Ok(Listed::<()>::nothing().render(|()| ()));
     }
-    endpoint::list(State(api), query, caller.at_management(), Ids(caller.org().to_string())).await
+    endpoint::list(State(api), query, caller, Ids(key)).await
 }
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {

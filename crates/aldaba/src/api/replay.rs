@@ -4,13 +4,13 @@ use crate::api::attempt::{self, AttemptOut};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Fields};
-use crate::api::request::query::WithContent;
+use crate::api::request::query::{MAX_EVENT_TYPES, WithContent};
 use crate::api::request::variant::Variant;
 use crate::api::response::conflict;
 use crate::api::response::page::PageQuery;
-use crate::api::routing::auth::{Access, Organization};
+use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
-use crate::api::{Api, Error, endpoint};
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{ByHand, MOST_OPENED, NewReplay, NewResend};
@@ -54,11 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.background-task.list", "Lists replays, newest first")
             .ordered()
             .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
-            .query(
-                "task",
-                Form::OneOf(&["endpoint.recover", "endpoint.replay", "endpoint.bulk-replay"]),
-                "Only those of this kind",
-            )
+            .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
             .lists::<TaskOut>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
             .named("v1.background-task.get", "Tells how far a replay has come")
@@ -148,7 +144,6 @@ struct CountOut {
 /// Deliveries in a second, when nobody says how many.
 pub(crate) const RATE: u32 = 500;
 const FASTEST: u64 = 10_000;
-const MOST_TYPES: usize = 100;
 const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
 /// Of a bulk replay besides.
 const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
@@ -189,7 +184,7 @@ async fn start(
     pending: Pending,
     kind: ReplayKind,
 ) -> Result<Response, Error> {
-    let endpoint = endpoint::find(api, caller, keys).await?;
+    let endpoint = api.ask(caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
     let asked = Asked::read(&body.bytes, kind, api.engine.clock().now())?;
@@ -234,7 +229,7 @@ impl Asked {
         let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
         let mut filter = ReplayFilter {
             since: since.unwrap_or(now),
-            event_types: fields.set("eventTypes", MOST_TYPES, ids::name),
+            event_types: fields.set("eventTypes", MAX_EVENT_TYPES, ids::name),
             dead: kind == ReplayKind::Recover,
             missing: kind == ReplayKind::Missing,
             ..ReplayFilter::nothing(until)
@@ -282,7 +277,10 @@ pub(crate) struct TaskOut {
     data: Value,
 }
 
-fn name(kind: ReplayKind) -> &'static str {
+const KINDS: [ReplayKind; 3] = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
+const KIND_NAMES: [&str; 3] = [name(KINDS[0]), name(KINDS[1]), name(KINDS[2])];
+
+const fn name(kind: ReplayKind) -> &'static str {
     match kind {
         ReplayKind::Recover => "endpoint.recover",
         ReplayKind::Missing => "endpoint.replay",
@@ -334,42 +332,29 @@ fn progress(replay: &Replay) -> f64 {
     (share.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
 }
 
-fn missing() -> Error {
-    Error::not_found("There is no such background task; GET /api/v1/background-task lists them")
-}
-
 pub(crate) async fn show(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
-    let id = id.parse().map_err(|_| missing())?;
-    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    let replay = api.ask(&caller).replay(&id).await?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<ReplayId>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
-    let ended = match query.query.get("status").as_deref() {
-        None => None,
-        Some("running") => Some(ReplayEnd::NotYet),
-        Some("finished") => Some(ReplayEnd::Well),
-        Some("failed") => Some(ReplayEnd::Early),
-        Some(other) => return Err(Error::query("status", other, "running, finished or failed")),
-    };
-    let kinds = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
-    let kind =
-        match query.query.get("task").as_deref() {
-            None => None,
-            Some(task) => Some(kinds.into_iter().find(|kind| name(*kind) == task).ok_or_else(|| {
-                Error::query("task", task, format!("one of {}", kinds.map(name).join(", ")))
-            })?),
-        };
+    let ended = query.query.text("status").map(|status| match status {
+        "running" => ReplayEnd::NotYet,
+        "finished" => ReplayEnd::Well,
+        _ => ReplayEnd::Early,
+    });
+    let kind = query.query.text("task").and_then(|task| KINDS.into_iter().find(|kind| name(*kind) == task));
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let found = api.engine.store().replays(ReplaysQuery { org, ended, kind, page, order }).await?;
+    let found =
+        api.ask(&caller).replays(ReplaysQuery { org: caller.org(), ended, kind, page, order }).await?;
     Ok(query.list(found, false, |replay| replay.id).render(render))
 }
 
@@ -378,14 +363,12 @@ pub(crate) async fn cancel(
     caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
-    let org = caller.org();
-    let id: ReplayId = id.parse().map_err(|_| missing())?;
-    let there = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
-    if !api.engine.replays().cancel(caller.actor(), &there).await? {
-        let detail = format!("The task {id} is over already: its status is `{}`", render(&there).status);
-        return Err(Error::conflict(detail));
+    let replay = api.ask(&caller).replay(&id).await?;
+    if !api.engine.replays().cancel(caller.actor(), &replay).await? {
+        let (id, status) = (replay.id, render(&replay).status);
+        return Err(Error::conflict(format!("The task {id} is over already: its status is `{status}`")));
     }
-    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    let replay = api.ask(&caller).replay(&id).await?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
@@ -397,9 +380,9 @@ pub(crate) async fn resend(
     Ids((app, message, endpoint)): Ids<(String, String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, message).await?;
-    let endpoint = api.endpoint(application.id, endpoint).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let message = application.message(&message).await?;
+    let endpoint = application.endpoint(&endpoint).await?;
     let action =
         AuditAction::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let audit = api.engine.entry(caller.actor(), action);
@@ -409,7 +392,7 @@ pub(crate) async fn resend(
         Err(_) => None,
         Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
             ByHand::Made(attempt) => Some(*attempt),
-            ByHand::Before(attempt) => api.engine.store().attempt(message.id, attempt).await?,
+            ByHand::Before(attempt) => application.attempt_of(&message, attempt).await?,
         },
     };
     let url = &endpoint.config.url;

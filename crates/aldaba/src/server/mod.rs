@@ -14,9 +14,10 @@ pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
 
-use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
+use crate::api::{Api, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
 use crate::config::Config;
 use crate::keys;
+use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
@@ -96,7 +97,7 @@ impl Server {
             tracing::warn!("{warning}");
         }
         let delivery_ids =
-            DeliveryIds::of(&**engine.store(), &*entropy).await.map_err(aldaba_engine::StartError::from)?;
+            DeliveryIds::of(&engine, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         folder.set_address(address);
         let tokens = Tokens::new(&secret, engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
@@ -138,7 +139,7 @@ impl Server {
         let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {
             biased;
-            failure = self.engine.store().failed() => return Err(Failed::Store(failure)),
+            failure = ProcessQuestions(&self.engine).store_failure() => return Err(Failed::Store(failure)),
             () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
         }
@@ -196,7 +197,7 @@ pub async fn api(
     entropy: &dyn Entropy,
     config: &Config,
 ) -> Result<axum::Router, aldaba_store::Error> {
-    let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
+    let delivery_ids = DeliveryIds::of(engine, entropy).await?;
     let secret = config.jwt_secret.clone().unwrap_or_else(|| JwtSecret::random(entropy));
     let limits = config.limits.clone();
     let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));

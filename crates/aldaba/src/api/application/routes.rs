@@ -5,30 +5,37 @@ use crate::api::request::json::{self, Fields};
 use crate::api::request::query::Query;
 use crate::api::request::variant::Variant;
 use crate::api::response::conflict::Subject;
-use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
-use crate::api::routing::auth::{Access, Organization};
+use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::{AppId, OrgId, Timestamp, names};
 use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::{Application, ApplicationRef, Order};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+/// Filters of Svix that SDKs may send as false.
+const NOT_SERVED: Form =
+    Form::OnlyFalse("is not available, because the list has all applications; leave it out");
+const NOT_SERVED_ABOUT: &str = "Accepted as false: the list has all applications";
+
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app", Access::ReadOrganization, list)
             .named("v1.application.list", "Lists the organization's applications")
             .ordered()
+            .query("exclude_apps_with_no_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
+            .query("exclude_apps_with_disabled_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
+            .query("exclude_apps_with_svix_play_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
             .lists::<ApplicationOut<'_>>(),
         Route::post("/app", Access::Administer, create)
             .keyed()
@@ -110,7 +117,7 @@ impl PartialSchema for ApplicationPatch {
 
 example!(ApplicationPatch, {"name": "My first customer, renamed"});
 
-const LONGEST_ADDRESS: usize = 254;
+const MAX_ADDRESS_BYTES: usize = 254;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -183,20 +190,9 @@ fn read_fields(org: OrgId, mut fields: Fields) -> Result<NewApplication, Error> 
     Ok(NewApplication { org, uid, name: name.unwrap_or_default(), throttle_rate, metadata })
 }
 
-/// `get_if_exists`: an application with this uid that is there already will do.
-pub(crate) struct GetIfExists(bool);
-
-impl FromRequestParts<Api> for GetIfExists {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        Query::of(parts).boolean("get_if_exists", false).map(Self)
-    }
-}
-
 pub(crate) async fn create(
     State(api): State<Api>,
-    GetIfExists(get_if_exists): GetIfExists,
+    query: Query,
     caller: Caller,
     pending: Pending,
 ) -> Result<Response, Error> {
@@ -208,33 +204,21 @@ pub(crate) async fn create(
         (Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)), _) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
-        (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
-            let there = api.application(&caller, uid).await?;
-            Ok(json::answer(StatusCode::OK, &render(&there)))
+        (Err(ChangeError::UidTaken), Some(uid)) if query.boolean("get_if_exists", false) => {
+            let existing = api.ask(&caller).application(&uid).await?;
+            Ok(json::answer(StatusCode::OK, &render(&existing)))
         }
-        (Err(error), uid) => Err(api.refusal(error, Subject::Application(org), uid).await),
+        (Err(error), uid) => Err(api.refusal(&caller, error, Subject::Application, uid).await),
     }
 }
-
-/// Filters that the API of Svix has besides. SDKs may send them unasked, as false.
-const NOT_SERVED: [&str; 3] = [
-    "exclude_apps_with_no_endpoints",
-    "exclude_apps_with_disabled_endpoints",
-    "exclude_apps_with_svix_play_endpoints",
-];
 
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<AppId>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
-    for name in NOT_SERVED {
-        if query.query.boolean(name, false)? {
-            return Err(Problem::value(&["query", name], "is not available; leave it out").into());
-        }
-    }
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let found = api.engine.store().applications(org, page, order).await?;
+    let found = api.ask(&caller).applications(page, order).await?;
     Ok(query.list(found, false, |application| application.id).render(render))
 }
 
@@ -243,7 +227,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
@@ -254,41 +238,39 @@ async fn put(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let org = caller.org();
-    let which = ApplicationRef { org, key };
-    let may_be_made =
-        || ids::may_be_made("app_", &which.key, "There is no such application; GET /api/v1/app lists them");
-    if api.engine.store().application(which.clone()).await?.is_none() {
+    let (org, questions) = (caller.org(), api.ask(&caller));
+    let may_be_made = || ids::may_be_made("app_", &key, Missing::Application);
+    if questions.find_application(&key).await?.is_none() {
         may_be_made()?;
     }
-    let (once, body) = (pending.once(org, &[which.key.as_bytes()]), pending.read().await?);
+    let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
     let mut new = read_change(org, &body.bytes)?;
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = bounded_json::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
-        let Some(current) = api.engine.store().application(which.clone()).await? else {
+        let Some(current) = questions.find_application(&key).await? else {
             // Asked at each look: another request may just have deleted it.
             may_be_made()?;
-            let uid = new.uid.clone().or_else(|| Some(which.key.clone()));
-            let is_named_so = uid.as_ref() == Some(&which.key);
+            let uid = new.uid.clone().or_else(|| Some(key.clone()));
+            let is_named_so = uid.as_ref() == Some(&key);
             let asked = NewApplication { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_application(asked, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                Err(error) => return Err(api.refusal(error, Subject::Application(org), uid).await),
+                Err(error) => return Err(api.refusal(&caller, error, Subject::Application, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
             }
             continue;
         };
-        if names_none && current.uid.as_ref() == Some(&which.key) {
+        if names_none && current.uid.as_ref() == Some(&key) {
             new.uid.clone_from(&current.uid);
         }
         match api.directory(&caller).update_application(&current, new.clone()).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Application(org), new.uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::Application, new.uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
@@ -303,7 +285,7 @@ async fn patch(
     let body = pending.read().await?;
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.application(&caller, key.clone()).await?;
+        let current = api.ask(&caller).application(&key).await?;
         let given: Map<String, Value> = bounded_json::body(&body.bytes)?;
         let metadata: &RawValue = json::raw(&current.metadata);
         let mut merged = json!({
@@ -322,7 +304,7 @@ async fn patch(
         let uid = new.uid.clone();
         match api.directory(&caller).update_application(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Application(current.org), uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::Application, uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
@@ -334,14 +316,14 @@ async fn set_alert_email(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    api.application(&caller, key.clone()).await?;
+    api.ask(&caller).application(&key).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let email = fields.string("email");
     let email = fields.checked("email", email, |email| is_address(email));
     fields.finish()?;
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.application(&caller, key.clone()).await?;
+        let current = api.ask(&caller).application(&key).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
@@ -354,7 +336,7 @@ fn is_address(text: &str) -> Result<(), String> {
     let plain = |part: &str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
     let bracket = text.contains(['<', '>', ',', ';', '"', '\\']);
     match text.rsplit_once('@') {
-        _ if text.len() > LONGEST_ADDRESS => Err(format!("may be {LONGEST_ADDRESS} bytes long at most")),
+        _ if text.len() > MAX_ADDRESS_BYTES => Err(format!("may be {MAX_ADDRESS_BYTES} bytes long at most")),
         Some((name, host)) if plain(name) && plain(host) && !bracket && !name.contains('@') => Ok(()),
         _ => Err("must be one plain mail address, such as people@example.com".into()),
     }

@@ -8,6 +8,7 @@ use crate::api::Error;
 use crate::api::request::bounded_json;
 use crate::api::request::json;
 use crate::api::response::error::{Problem, user};
+use crate::questions::Missing;
 use aldaba_engine::ChangeError;
 use axum::response::Response;
 use http::StatusCode;
@@ -18,8 +19,7 @@ pub(crate) struct Kind {
     /// What one is called.
     pub(crate) word: &'static str,
     pub(crate) plural: &'static str,
-    /// Where they are listed.
-    pub(crate) list: &'static str,
+    pub(crate) missing: Missing,
     pub(crate) built_in: &'static [&'static str],
     /// How many an organization may have. All of them are in memory, and on one page.
     pub(crate) most: usize,
@@ -72,16 +72,11 @@ impl Kind {
         )))
     }
 
-    pub(crate) fn missing(&self) -> Error {
-        let Self { word, list, .. } = self;
-        Error::not_found(format!("There is no such {word}; GET /api/v1{list} lists them"))
-    }
-
     /// Why a change of the one with this name was refused.
     pub(crate) fn refusal(&self, error: ChangeError, name: &str) -> Error {
         let word = self.word;
         match error {
-            ChangeError::NotFound => self.missing(),
+            ChangeError::NotFound => self.missing.into(),
             ChangeError::UidTaken => {
                 Error::conflict(format!("There is a {word} `{name}` already; PUT replaces it"))
             }

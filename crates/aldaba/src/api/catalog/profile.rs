@@ -10,6 +10,7 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::BUILTIN_PROFILES;
 use aldaba_engine::{ChangeError, Profile, ProfileError};
@@ -97,7 +98,7 @@ struct ProfileOut {
 const KIND: Kind = Kind {
     word: "wire profile",
     plural: "wire profiles",
-    list: "/profile",
+    missing: Missing::Profile,
     built_in: &BUILTIN_PROFILES,
     most: 100,
 };
@@ -119,7 +120,7 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     let org = caller.org();
     let profile = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(profile.name())?;
-    KIND.has_room(api.engine.profiles().of_organization(org).len())?;
+    KIND.has_room(api.ask(&caller).profiles().len())?;
     let made = api.directory(&caller).create_profile(org, &profile).await;
     made.map_err(|error| KIND.refusal(error, profile.name()))?;
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
@@ -136,8 +137,8 @@ pub(crate) async fn put(
     KIND.not_built_in(&name)?;
     let profile = read(&body.read().await?.bytes, Some(&name))?;
     let directory = api.directory(&caller);
-    if api.engine.profiles().get(org, &name).is_none() {
-        KIND.has_room(api.engine.profiles().of_organization(org).len())?;
+    if api.ask(&caller).profile(&name).is_err() {
+        KIND.has_room(api.ask(&caller).profiles().len())?;
         match directory.create_profile(org, &profile).await {
             // Somebody else has made it meanwhile.
             Err(ChangeError::UidTaken) => {}
@@ -165,7 +166,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let profiles = api.engine.profiles().of_organization(caller.org());
+    let profiles = api.ask(&caller).profiles();
     catalog::page(&profiles.iter().map(|profile| render(profile)).collect::<Vec<_>>())
 }
 
@@ -174,6 +175,6 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    let profile = api.engine.profiles().get(caller.org(), &name).ok_or_else(|| KIND.missing())?;
+    let profile = api.ask(&caller).profile(&name)?;
     Ok(json::answer(StatusCode::OK, &render(&profile)))
 }

@@ -208,7 +208,7 @@ async fn dashboard_access(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let lifetime = Duration::from_secs(LONGEST_SECONDS);
     let asked = Asked { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
     admit(&api, &caller, &base, &application, asked).await
@@ -238,7 +238,7 @@ async fn expire_all(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(EXPIRE_FIELDS);
     fields.drop_empty_list("sessionIds");

@@ -13,9 +13,9 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, MessageId, OrgId};
+use aldaba_delivery::{MessageId, OrgId};
 use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
-use aldaba_store::{ApplicationRef, Dispatch, DispatchKind, DispatchesQuery, ListRange, Order, Page};
+use aldaba_store::{Dispatch, DispatchKind, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -165,7 +165,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let mut fields = Fields::parse(&body.bytes)?;
@@ -227,8 +227,7 @@ async fn create(
         job: Some(job_id.clone()),
         event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
-    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
-    let (sent, _) = api.engine.dispatch(&which, new).await.map_err(|error| match error {
+    let (sent, _) = api.engine.dispatch(&application.by_id(), new).await.map_err(|error| match error {
         // What the schema is about is made of the fields of the request, and they have the same names.
         DispatchError::Send(SendError::Unfit(unfit)) => {
             Error::problems(schema_violations::problems(&unfit, &["body"]))
@@ -236,7 +235,7 @@ async fn create(
         other => other.into(),
     })?;
     if let Sent::Before { message } = sent
-        && let Some(before) = api.engine.store().dispatch(application.id, message).await?
+        && let Some(before) = application.find_dispatch(message).await?
     {
         let record = render(&api, caller.org(), &before);
         return Ok(json::answer(StatusCode::ACCEPTED, &JobDispatched { dispatched: true, record }));
@@ -268,18 +267,7 @@ async fn show(
     caller: Caller,
     Ids((app, job)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let newest = ListRange::page(Page { after: None, limit: 1 }, Order::Descending);
-    let ask = DispatchesQuery {
-        app: application.id,
-        how: DispatchKind::AsJob,
-        job: Some(job),
-        state: None,
-        part: newest,
-        bytes: usize::MAX,
-    };
-    let found = api.engine.store().dispatches(ask).await?.items.pop();
-    let found = found.ok_or_else(|| Error::not_found("Nothing was told about such a job"))?;
+    let found = api.ask(&caller).application(&app).await?.job(job).await?;
     Ok(json::answer(StatusCode::OK, &render(&api, caller.org(), &found)))
 }
 
@@ -289,11 +277,11 @@ async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let job = query.query.get("jobId").map(Cow::into_owned);
-    let ask = dispatch::ask(&api, &mut query, DispatchKind::AsJob)?;
-    let app: AppId = api.application(&caller, app).await?.id;
+    let application = api.ask(&caller).application(&app).await?;
+    let job = query.query.text("jobId").map(str::to_owned);
+    let dispatches = dispatch::selection(&api, application.id, &mut query, DispatchKind::AsJob);
     let _turn = api.turns.next().await?;
-    let found = api.engine.store().dispatches(DispatchesQuery { app, job, ..ask }).await?;
+    let found = application.dispatches(DispatchesQuery { job, ..dispatches }).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))
 }

@@ -8,7 +8,6 @@ use crate::api::message::body::{DEEPEST, MAX_TAGS, too_deep};
 use crate::api::request::body::{Pending, Received};
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Fields};
-use crate::api::request::query::Query;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -18,7 +17,7 @@ use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
 use aldaba_engine::wire::{BasicCredentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, Sent};
-use aldaba_store::{ApplicationRef, DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
+use aldaba_store::{DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -282,14 +281,13 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
-    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
-    let (sent, endpoint_id) = api.engine.dispatch(&which, dispatch.clone()).await?;
+    let (sent, endpoint_id) = api.engine.dispatch(&application.by_id(), dispatch.clone()).await?;
     if let Sent::Before { message } = sent
-        && let Some(before) = api.engine.store().dispatch(application.id, message).await?
+        && let Some(before) = application.find_dispatch(message).await?
     {
         return Ok(json::answer(StatusCode::ACCEPTED, &render(&api, caller.org(), &before)));
     }
@@ -323,10 +321,7 @@ async fn show(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let missing = || Error::not_found("The application has dispatched nothing of this id");
-    let message = api.engine.store().message(application.id, key).await?.ok_or_else(missing)?;
-    let found = api.engine.store().dispatch(application.id, message.id).await?.ok_or_else(missing)?;
+    let found = api.ask(&caller).application(&app).await?.dispatch(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&api, caller.org(), &found)))
 }
 
@@ -336,41 +331,32 @@ async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let ask = ask(&api, &mut query, DispatchKind::ByAddress)?;
-    let application = api.application(&caller, app).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let dispatches = selection(&api, application.id, &mut query, DispatchKind::ByAddress);
     let _turn = api.turns.next().await?;
-    let found = api.engine.store().dispatches(DispatchesQuery { app: application.id, ..ask }).await?;
+    let found = application.dispatches(dispatches).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))
 }
 
-/// What a list is asked for, but for whose it is.
-pub(crate) fn ask(
+/// Which dispatches a list has.
+pub(crate) fn selection(
     api: &Api,
+    app: AppId,
     query: &mut PageQuery<MessageId>,
     how: DispatchKind,
-) -> Result<DispatchesQuery, Error> {
-    let (state, within) = (state(&query.query)?, query.query.within()?);
-    let part = query.part(within, api.engine.clock().now());
-    let app = AppId::from_bytes([0; 20]);
-    Ok(DispatchesQuery { app, how, job: None, state, part, bytes: PAGE_BYTES })
-}
-
-fn state(query: &Query) -> Result<Option<DispatchState>, Error> {
-    Ok(match query.get("status").as_deref() {
-        None => None,
-        Some("pending") => Some(DispatchState::Pending),
-        Some("success") => Some(DispatchState::Delivered),
-        Some("failed") => Some(DispatchState::Failed),
-        Some(other) => {
-            let message = format!("expected {}; it is {other}", STATES.join(", "));
-            return Err(Problem::value(&["query", "status"], message).into());
-        }
-    })
+) -> DispatchesQuery {
+    let state = query.query.text("status").map(|status| match status {
+        "pending" => DispatchState::Pending,
+        "success" => DispatchState::Delivered,
+        _ => DispatchState::Failed,
+    });
+    let part = query.part(query.query.within(), api.engine.clock().now());
+    DispatchesQuery { app, how, job: None, state, part, bytes: PAGE_BYTES }
 }
 
 async fn secret(State(api): State<Api>, caller: Caller, Ids(app): Ids<String>) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
+    let application = api.ask(&caller).application(&app).await?;
     let key = api.engine.dispatch_key(application.id).secret_text().to_string();
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }

@@ -197,9 +197,10 @@ fn query_parameter(parameter: &Parameter) -> Value {
         "description": parameter.about,
         "schema": match parameter.form {
             Form::Boolean => json!({"type": "boolean"}),
+            Form::OnlyFalse(_) => json!({"type": "boolean", "enum": [false]}),
             Form::Integer { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
             Form::Moment => json!({"type": "string", "format": "date-time"}),
-            Form::Text => json!({"type": "string"}),
+            Form::Text | Form::CheckedText(_) => json!({"type": "string"}),
             Form::Names => json!({"type": "array", "items": {"type": "string"}}),
             Form::OneOf(names) => json!({"type": "string", "enum": names}),
             Form::OneNumberOf(numbers) => json!({"type": "integer", "enum": numbers}),
@@ -232,7 +233,7 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
     if route.path.contains('{') || route.keyed {
         statuses.push(StatusCode::NOT_FOUND);
     }
-    if route.body.is_some() || !route.query.is_empty() || route.refuses_parameters() {
+    if route.body.is_some() || !route.any_query {
         statuses.push(StatusCode::UNPROCESSABLE_ENTITY);
     }
     if route.body.is_some() {

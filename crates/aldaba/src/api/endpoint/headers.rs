@@ -1,6 +1,5 @@
 //! Headers that an endpoint's owner wants with every request.
 
-use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
@@ -91,7 +90,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let headers = api.engine.directory().headers(&endpoint)?;
     let out = HeadersOut { headers: headers.shown().collect(), sensitive: headers.sensitive().collect() };
     Ok(json::answer(StatusCode::OK, &out))
@@ -103,7 +102,7 @@ pub(crate) async fn replace(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     fields.require("headers");
     let headers = read(&mut fields, "headers");
@@ -119,7 +118,7 @@ async fn patch(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
     let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));

@@ -1,6 +1,6 @@
 //! The health of an endpoint: as part of it, its changes, and its resumption.
 
-use super::{find, rendered};
+use super::rendered;
 use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -138,12 +138,13 @@ pub(crate) async fn changes(
     State(api): State<Api>,
     query: PageQuery<Number>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
     let (Page { after, limit }, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let page = Page { after: after.map(|Number(number)| HealthChangeNumber(number)), limit };
-    let found = api.engine.store().health_changes(endpoint.id, page, order).await?;
+    let found = app.health_changes(&endpoint, page, order).await?;
     Ok(query.list(found, false, |change| Number(change.number.0)).render(render_change))
 }
 
@@ -167,10 +168,11 @@ struct ResumedOut {
 pub(crate) async fn resume(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(&["recover"]);
@@ -188,7 +190,7 @@ pub(crate) async fn resume(
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
         false => directory.resume_endpoint(&endpoint).await?,
     };
-    let endpoint = api.endpoint(endpoint.app, endpoint.id.to_string()).await?;
+    let endpoint = app.endpoint(&endpoint.id.to_string()).await?;
     let resumed = ResumedOut {
         changed: outage.is_some(),
         failing_since: outage.as_ref().and_then(|outage| outage.failing_since),

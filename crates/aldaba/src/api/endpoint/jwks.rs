@@ -8,8 +8,9 @@ use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::{Missing, PublicQuestions};
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_store::{Order, Page};
+use aldaba_store::Page;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -160,7 +161,7 @@ fn refusal(wait: Duration) -> Error {
 /// organization's.
 async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Response, Error> {
     api.key_sets.rate.lock().take(api.engine.clock().monotonic()).map_err(refusal)?;
-    let app: AppId = app.parse().map_err(|_| missing())?;
+    let app: AppId = app.parse().map_err(|_| Missing::PublicApplication)?;
     if let Some(body) = remembered(&api, app).await? {
         return Ok(answer(body));
     }
@@ -170,18 +171,11 @@ async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Re
         return Ok(answer(body));
     }
     // The version first: what has changed since is asked for again.
-    let version = api.engine.store().application_version(app).await?.ok_or_else(missing)?;
+    let version = PublicQuestions(&api.engine).application_version(app).await?;
     let (set, until) = make(&api, app).await?;
     let body = Bytes::from(serde_json::to_vec(&set).unwrap_or_default());
     api.key_sets.keep(app, Answer { version, until, body: body.clone() });
     Ok(answer(body))
-}
-
-fn missing() -> Error {
-    Error::not_found(
-        "There is no application with this id; GET /api/v1/app lists them. This route takes ids (app_…) only: it needs no token, \
-         so that nothing says whose uid is meant",
-    )
 }
 
 fn answer(body: Bytes) -> Response {
@@ -189,7 +183,7 @@ fn answer(body: Bytes) -> Response {
 }
 
 async fn remembered(api: &Api, app: AppId) -> Result<Option<Bytes>, Error> {
-    let version = api.engine.store().application_version(app).await?.ok_or_else(missing)?;
+    let version = PublicQuestions(&api.engine).application_version(app).await?;
     Ok(api.key_sets.find(app, version, api.engine.clock().now()))
 }
 
@@ -198,7 +192,7 @@ async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Erro
     let mut first_end: Option<Timestamp> = None;
     let mut page = Page { after: None, limit: SLICE };
     loop {
-        let endpoints = api.engine.store().endpoints(app, page, Order::Ascending).await?;
+        let endpoints = PublicQuestions(&api.engine).signing_endpoints(app, page).await?;
         api.key_sets.rate.lock().charge(1, api.engine.clock().monotonic());
         for endpoint in &endpoints {
             for (key, until) in api.engine.directory().public_keys(endpoint)? {

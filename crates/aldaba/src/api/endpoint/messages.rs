@@ -11,15 +11,13 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
+use crate::questions::EndpointMessagesPage;
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_store::{
-    DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, MessageProgress, Seq,
-};
+use aldaba_store::{DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, MessageProgress};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -102,20 +100,19 @@ async fn list(
     caller: Caller,
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let status = query.query.one_of("status", &STATUSES)?;
-    let expanded = query.query.boolean("expanded_statuses", false)?;
-    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
-    let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?.id;
-    let part = query.part(within, api.engine.clock().now());
-    let progress = progress(status, expanded);
-    let payloads = message::payloads(content);
-    let ask = EndpointMessagesQuery { app, endpoint, progress, filter, part, payloads };
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?.id;
+    let expanded = query.query.boolean("expanded_statuses", false);
+    let selection = EndpointMessagesQuery {
+        app: app.id,
+        endpoint,
+        progress: progress(query.query.number("status"), expanded),
+        filter: query.query.message_filter(),
+        part: query.part(query.query.within(), api.engine.clock().now()),
+        payloads: message::payloads(content),
+    };
     let _turn = api.turns.next_if(content.0).await?;
-    let found = api.engine.store().endpoint_messages(ask).await?;
-    let seqs = found.items.iter().map(|item| item.delivery.seq).collect();
-    let views = api.engine.store().delivery_views(app, seqs).await?;
-    let views: BTreeMap<Seq, DeliveryView> = views.into_iter().map(|view| (view.status.seq, view)).collect();
-    let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
-    Ok(listed.render(|item| render(item, views.get(&item.delivery.seq), content, expanded)))
+    let EndpointMessagesPage { list, deliveries } = app.endpoint_messages(selection).await?;
+    let listed = query.list_walked(list.items, list.stopped, |item| item.message.id);
+    Ok(listed.render(|item| render(item, deliveries.get(&item.delivery.seq), content, expanded)))
 }

@@ -13,9 +13,7 @@ mod routes;
 pub(crate) mod secret;
 pub(crate) mod send_example;
 
-pub(crate) use routes::{
-    EndpointOut, create, delete, find, list, put, reads_disabled, rendered, show, some_items,
-};
+pub(crate) use routes::{EndpointOut, create, delete, list, put, reads_disabled, rendered, show, some_items};
 
 use crate::api::routing::route::Route;
 

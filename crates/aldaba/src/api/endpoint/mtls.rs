@@ -1,6 +1,5 @@
 //! The client certificate that an endpoint's receiver is shown.
 
-use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
@@ -82,7 +81,7 @@ pub(crate) async fn set(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let identity = read(&endpoint, &pending.read().await?.bytes)?;
     api.directory(&caller).set_identity(&endpoint, Some(identity)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -94,7 +93,7 @@ pub(crate) async fn unset(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     api.directory(&caller).set_identity(&endpoint, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -104,7 +103,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     match api.engine.directory().identity(&endpoint)? {
         Some(identity) => Ok(json::answer(StatusCode::OK, &render(&identity))),
         None => Err(Error::not_found("The endpoint has no client certificate")),
@@ -117,7 +116,7 @@ pub(crate) async fn status(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let identity = api.engine.directory().identity(&endpoint)?;
     let status = MtlsOut { enabled: identity.is_some(), config: identity.as_deref().map(render) };
     Ok(json::answer(StatusCode::OK, &status))

@@ -8,10 +8,11 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
 use aldaba_engine::{ChangeError, CreateOutcome};
-use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
+use aldaba_store::{Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -151,18 +152,18 @@ pub(crate) async fn create(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(application.org, &[]);
     let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
     let new = read(&api, &offer, &pending.read().await?.bytes)?;
-    let Application { org, id, .. } = application;
-    let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
-    match api.directory(&caller).create_endpoint(which, new, once).await {
+    match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
-        Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
+        Err(error) => Err(api
+            .refusal(&caller, error, Subject::Endpoint { app: application.id, endpoint: None }, uid)
+            .await),
     }
 }
 
@@ -172,19 +173,10 @@ pub(crate) async fn list(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let found = api.engine.store().endpoints(application.id, page, order).await?;
+    let found = application.endpoints(page, order).await?;
     Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
-}
-
-pub(crate) async fn find(
-    api: &Api,
-    caller: &Caller,
-    (app, endpoint): (String, String),
-) -> Result<Endpoint, Error> {
-    let application = api.application(caller, app).await?;
-    api.endpoint(application.id, endpoint).await
 }
 
 pub(crate) async fn show(
@@ -192,7 +184,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
@@ -204,11 +196,11 @@ pub(crate) async fn patch(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
+    let application = api.ask(&caller).application(&app).await?;
     let body = pending.read().await?;
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.endpoint(application.id, key.clone()).await?;
+        let current = application.endpoint(&key).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
         let asked_before = &current.config.event_types;
         let offer = Offer { caller: &caller, asked_before, is_change: true };
@@ -218,7 +210,7 @@ pub(crate) async fn patch(
         let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::from(&current), uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
@@ -231,22 +223,16 @@ pub(crate) async fn put(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let may_be_made = || {
-        ids::may_be_made(
-            "ep_",
-            &key,
-            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
-        )
-    };
-    if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
+    let application = api.ask(&caller).application(&app).await?;
+    let may_be_made = || ids::may_be_made("ep_", &key, Missing::Endpoint);
+    if application.find_endpoint(&key).await?.is_none() {
         may_be_made()?;
     }
     let (once, body) = (pending.once(application.org, &[key.as_bytes()]), pending.read().await?);
     let given = changes(&body.bytes)?;
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.engine.store().endpoint(application.id, key.clone()).await?;
+        let current = application.find_endpoint(&key).await?;
         let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
         let offer = Offer { caller: &caller, asked_before, is_change: true };
         let mut new = read(&api, &offer, &body.bytes)?;
@@ -255,13 +241,12 @@ pub(crate) async fn put(
             may_be_made()?;
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
-            let which = ApplicationRef { org: application.org, key: application.id.to_string() };
             let (uid, subject) =
                 (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
-            match api.directory(&caller).create_endpoint(which, new, once).await {
+            match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                Err(error) => return Err(api.refusal(error, subject, uid).await),
+                Err(error) => return Err(api.refusal(&caller, error, subject, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
                 }
@@ -283,7 +268,7 @@ pub(crate) async fn put(
         let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::from(&current), uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
     }
@@ -294,7 +279,7 @@ pub(crate) async fn delete(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     api.directory(&caller).delete_endpoint(&endpoint).await?;
     Ok(StatusCode::NO_CONTENT)
 }

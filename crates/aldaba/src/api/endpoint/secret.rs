@@ -1,6 +1,5 @@
 //! Signing secrets: shown and rotated.
 
-use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
@@ -62,7 +61,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let key = api.engine.directory().shown_secret(&endpoint)?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }
@@ -73,7 +72,7 @@ pub(crate) async fn rotate(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(&["key", "gracePeriodSeconds"]);

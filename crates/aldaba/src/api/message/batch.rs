@@ -102,7 +102,7 @@ async fn create(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(application.org, &[]);
     let body =
         pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;

@@ -37,8 +37,7 @@ async fn raw(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
     if message.expunged {
         let detail = "The message's payload was deleted";
         return Err(Error::new(StatusCode::NOT_FOUND, Code::MissingPayload, detail));
@@ -52,8 +51,7 @@ async fn expunge(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
-    api.engine.expunge_message(caller.actor(), application.id, message.id).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
+    api.engine.expunge_message(caller.actor(), message.app, message.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,8 +12,9 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::ApplicationScope;
 use crate::token::Caller;
-use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_engine::{NewEvent, Sent};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
 use axum::extract::State;
@@ -128,7 +129,7 @@ pub(crate) async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
-    let which = api.which(&caller, key).await?;
+    let which = api.ask(&caller).application_ref(key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
@@ -137,7 +138,7 @@ pub(crate) async fn create(
             // An unknown application comes before a bad body, unless the body is to make it. The good path need
             // not look it up twice.
             if !body::has_application(&body.bytes) {
-                api.application(&caller, which.key).await?;
+                api.ask(&caller).application(&which.key).await?;
             }
             return Err(error);
         }
@@ -167,7 +168,7 @@ pub(crate) async fn create(
                 bounded_json::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
             match Inline::find(&api, &caller, &which.key, inline).await? {
                 Inline::New(new) => Some(new.into_new()),
-                Inline::There(_) => None,
+                Inline::Existing(_) => None,
             }
         }
     };
@@ -200,8 +201,8 @@ pub(crate) async fn create(
     match sent {
         Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         Sent::Before { message } => {
-            let application = api.application(&caller, which.key).await?;
-            match api.engine.store().message(application.id, message.to_string()).await? {
+            let application = api.ask(&caller).application(&which.key).await?;
+            match application.find_message(&message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
                 // Delivered and no longer kept; its key is. The request says what it was.
                 None => Ok(answer(message, message.created_at(), input.deliver_at)),
@@ -216,8 +217,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&message, content)))
 }
 
@@ -228,24 +228,24 @@ pub(crate) async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
-    let application = api.application(&caller, app).await?;
-    page(&api, application.id, filter, within, &mut query, content).await
+    let (filter, within) = (query.query.message_filter(), query.query.within());
+    let application = api.ask(&caller).application(&app).await?;
+    page(&api, &application, filter, within, &mut query, content).await
 }
 
-/// A page of messages, whoever asks for it.
+/// A page of messages, for the list and for the search.
 pub(crate) async fn page(
     api: &Api,
-    app: AppId,
+    app: &ApplicationScope<'_>,
     filter: MessageFilter,
     within: TimeRange,
     query: &mut PageQuery<MessageId>,
     content: WithContent,
 ) -> Result<Response, Error> {
     let part = query.part(within, api.engine.clock().now());
-    let ask = MessagesQuery { app, filter, part, payloads: payloads(content) };
+    let messages = MessagesQuery { app: app.id, filter, part, payloads: payloads(content) };
     let _turn = api.turns.next_if(content.0).await?;
-    let found = api.engine.store().messages(ask).await?;
+    let found = app.messages(messages).await?;
     let listed = query.list_walked(found.items, found.stopped, |message| message.id);
     Ok(listed.render(|message| render(message, content)))
 }

@@ -7,8 +7,8 @@ use crate::api::request::json::{self, Fields};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
-use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -48,15 +48,14 @@ async fn active(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
     let event_type = fields.required_string("eventType");
     let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
     let channels = fields.set("channels", MAX_CHANNELS, ids::channel);
     fields.finish()?;
-    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
-    let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
-    let active =
-        found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
+    let event_type = event_type.unwrap_or_default();
+    let found = api.engine.has_subscriber(&application.by_id(), &event_type, &channels).await?;
+    let active = found.ok_or(Missing::Application)?;
     Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))
 }

@@ -3,6 +3,7 @@
 pub(crate) use aldaba_delivery::names::{channel, name, tag, uid, version};
 
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -21,8 +22,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Ids<T> {
     }
 }
 
-/// Whether a PUT may make what is not there: under the name in the path, if the body gives no other. An id of
-/// ours that nothing has names nothing.
-pub(crate) fn may_be_made(prefix: &str, path: &str, missing: &'static str) -> Result<(), Error> {
-    uid(path, prefix).map_err(|_| Error::not_found(missing))
+/// Whether a PUT may create what does not exist: under the name in the path, if the body gives no other. An id of ours
+/// that names nothing cannot be created.
+pub(crate) fn may_be_made(prefix: &str, path: &str, missing: Missing) -> Result<(), Error> {
+    uid(path, prefix).map_err(|_| missing.into())
 }

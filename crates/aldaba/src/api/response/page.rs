@@ -4,6 +4,7 @@ use super::error::Problem;
 use crate::api::request::json;
 use crate::api::request::query::Query;
 use crate::api::{Api, Error};
+use crate::questions::cut;
 use aldaba_store::{Order, Page};
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -14,7 +15,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 pub(crate) const DEFAULT_LIMIT: usize = 50;
-pub(crate) const MOST: usize = 250;
+pub(crate) const MAX_LIMIT: usize = 250;
 
 /// What a list may be asked for. `Id` is how its items are named.
 pub(crate) struct PageQuery<Id> {
@@ -32,14 +33,12 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         let query = Query::of(parts);
-        let limit = limit(&query)?;
-        let (beside, backwards) = iterator(query.get("iterator").as_deref(), "query")?;
-        let order = match query.get("order").as_deref() {
-            None => None,
-            Some("ascending") => Some(Order::Ascending),
-            Some("descending") => Some(Order::Descending),
-            Some(other) => return Err(Error::query("order", other, "ascending or descending")),
-        };
+        let limit = limit(&query);
+        let (beside, backwards) = iterator(query.text("iterator"), "query")?;
+        let order = query.text("order").map(|order| match order {
+            "ascending" => Order::Ascending,
+            _ => Order::Descending,
+        });
         Ok(Self { limit, beside, backwards, order, query })
     }
 }
@@ -55,10 +54,9 @@ pub(crate) fn iterator<Id: FromStr<Err: Display>>(
     Ok((Some(id.parse().map_err(wrong)?), backwards))
 }
 
-pub(crate) fn limit(query: &Query) -> Result<usize, Error> {
-    let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
-    let limit = text.parse::<usize>().ok().filter(|limit| (1..=MOST).contains(limit));
-    limit.ok_or_else(|| Error::query("limit", &text, format!("a whole number from 1 to {MOST}")))
+pub(crate) fn limit(query: &Query) -> usize {
+    let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
+    limit.unwrap_or(DEFAULT_LIMIT)
 }
 
 impl<Id: Clone + Display> PageQuery<Id> {
@@ -72,39 +70,13 @@ impl<Id: Clone + Display> PageQuery<Id> {
         (Page { after: self.beside.clone(), limit: self.limit + 1 }, order)
     }
 
-    /// The same for a list in memory that can be wanted in either order.
-    pub(crate) fn cut_ordered<T>(&self, mut items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
+    /// The same for a list in memory, which is in ascending order.
+    pub(crate) fn cut<T>(&self, items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
     where
         Id: Ord,
     {
         let (page, order) = self.ask(order);
-        match (page.after, order) {
-            (None, _) => {}
-            (Some(after), Order::Ascending) => items.retain(|item| id(item) > after),
-            (Some(after), Order::Descending) => items.retain(|item| id(item) < after),
-        }
-        if order == Order::Descending {
-            items.reverse();
-        }
-        items.truncate(page.limit);
-        items
-    }
-
-    /// The same for a list that is already in memory, in ascending order.
-    pub(crate) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T>
-    where
-        Id: Ord,
-    {
-        match &self.beside {
-            None => {}
-            Some(beside) if self.backwards => items.retain(|item| id(item) < *beside),
-            Some(beside) => items.retain(|item| id(item) > *beside),
-        }
-        if self.backwards {
-            items.reverse();
-        }
-        items.truncate(self.limit + 1);
-        items
+        cut(items, &page, order, id)
     }
 
     /// The page of what the store gave. `more` says that others follow though fewer were taken.
@@ -172,8 +144,7 @@ mod tests {
     use super::*;
 
     fn asked(backwards: bool) -> PageQuery<u32> {
-        let (parts, ()) = http::Request::new(()).into_parts();
-        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::of(&parts) }
+        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::default() }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
 use crate::token::{Caller, TokenError};
-use aldaba_delivery::OrgId;
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -94,17 +93,6 @@ pub(crate) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     }
 }
 
-/// What speaks for one application counts as long as that is there.
-pub(crate) async fn still_counts(api: &Api, caller: &Caller) -> Result<(), Error> {
-    let Some(app) = caller.app() else { return Ok(()) };
-    match api.engine.has_application(caller.org(), app).await? {
-        true => Ok(()),
-        false => {
-            Err(Error::not_found("There is no such application as the one that the token or key is for"))
-        }
-    }
-}
-
 pub(crate) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
     caller.may(access).map_err(Error::forbidden)?;
     Ok(caller)
@@ -117,24 +105,6 @@ impl FromRequestParts<Api> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         // Absent only where a handler asks who calls and its route lets anyone in.
         parts.extensions.get().cloned().ok_or_else(|| refusal(TokenError::Invalid))
-    }
-}
-
-/// A caller that speaks for the whole organization, not for one application of it.
-#[derive(Debug)]
-pub(crate) struct Organization(pub(crate) OrgId);
-
-impl FromRequestParts<Api> for Organization {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
-        let caller = Caller::from_request_parts(parts, api).await?;
-        match caller.app() {
-            None => Ok(Self(caller.org())),
-            Some(_) => Err(Error::forbidden(
-                "This is for the whole organization; what was sent is for one application",
-            )),
-        }
     }
 }
 

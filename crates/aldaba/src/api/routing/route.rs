@@ -7,7 +7,9 @@ use crate::api::limits::rates;
 use crate::api::request::body::Pending;
 use crate::api::request::json::Fields;
 use crate::api::request::query::Query;
+pub(crate) use crate::api::request::query::{Form, Parameter};
 use crate::api::response::answer;
+use crate::api::response::page::MAX_LIMIT;
 use crate::api::{Api, Error};
 use axum::Router;
 use axum::body::HttpBody;
@@ -57,31 +59,10 @@ pub(crate) struct Route {
     pub(crate) bodiless: bool,
     /// It honours the header `idempotency-key`.
     pub(crate) keyed: bool,
+    /// It ignores its query string.
+    pub(crate) any_query: bool,
     pub(crate) answers: Vec<(StatusCode, Answer)>,
     handler: MethodRouter<Api>,
-}
-
-/// A parameter of the query string.
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) form: Form,
-    pub(crate) about: &'static str,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Form {
-    Boolean,
-    Integer {
-        least: i64,
-        most: i64,
-    },
-    /// RFC 3339.
-    Moment,
-    Text,
-    /// Separated by commas, or given several times.
-    Names,
-    OneOf(&'static [&'static str]),
-    OneNumberOf(&'static [i64]),
 }
 
 pub(crate) enum Answer {
@@ -130,6 +111,7 @@ impl Route {
             example: None,
             bodiless: false,
             keyed: false,
+            any_query: false,
             answers: Vec::new(),
             handler: on(filter, handler),
         }
@@ -185,6 +167,11 @@ impl Route {
         Self { keyed: true, ..self }
     }
 
+    /// For health checks, which must not fail for what a caller adds to the URL.
+    pub(crate) fn any_query(self) -> Self {
+        Self { any_query: true, ..self }
+    }
+
     pub(crate) fn query(mut self, name: &'static str, form: Form, about: &'static str) -> Self {
         self.query.push(Parameter { name, form, about });
         self
@@ -192,12 +179,16 @@ impl Route {
 
     /// `limit` and `iterator`.
     pub(crate) fn paged(self) -> Self {
-        self.query("limit", Form::Integer { least: 1, most: 250 }, "How many items at most; 50 if not given")
-            .query(
-                "iterator",
-                Form::Text,
-                "Where to go on: the `iterator` or `prevIterator` of a former answer",
-            )
+        self.query(
+            "limit",
+            Form::Integer { least: 1, most: MAX_LIMIT as i64 },
+            "How many items at most; 50 if not given",
+        )
+        .query(
+            "iterator",
+            Form::Text,
+            "Where to go on: the `iterator` or `prevIterator` of a former answer",
+        )
     }
 
     pub(crate) fn ordered(self) -> Self {
@@ -250,70 +241,54 @@ impl Route {
     }
 }
 
-/// What stands before a route's handler.
+/// The checks before a route's handler.
 #[derive(Clone)]
 struct Entry {
     api: Api,
     access: Access,
     of_app: bool,
-    /// Of a route that refuses others: the parameters that it takes.
-    parameters: Option<Arc<[&'static str]>>,
-    /// It changes something, and takes no body.
+    parameters: Arc<[Parameter]>,
+    /// The route changes something, and takes no body.
     takes_nothing: bool,
 }
 
-/// What the ids of routes begin with that the API of Svix does not have, or at least its SDKs.
-const OWN: [&str; 12] = [
-    "v1.api-key.",
-    "v1.audit.",
-    "v1.authentication.whoami",
-    "v1.delivery.",
-    "v1.dispatch.",
-    "v1.endpoint.health",
-    "v1.host.",
-    "v1.ingest.event.",
-    "v1.ingest.log.",
-    "v1.job.",
-    "v1.policy.",
-    "v1.profile.",
-];
-
 impl Route {
-    /// Whether it refuses parameters of the query that it does not know. Routes of Svix that only read pass over them:
-    /// SDKs may send some that belong to newer servers.
-    pub(crate) fn refuses_parameters(&self) -> bool {
-        self.is_strict() || OWN.iter().any(|own| self.id.starts_with(own))
-    }
-
-    /// Whether it refuses what it does not know: a request that asks for less than all, in a word that is passed over,
-    /// would destroy, send or open more than was meant.
-    fn is_strict(&self) -> bool {
+    /// Whether the handler gets no body, and must be told of any: a body that is passed over asks for less than the
+    /// request does.
+    fn refuses_bodies(&self) -> bool {
         let reads = self.access.only_reads() && self.access != Access::Known;
-        self.method != Method::GET && !reads
+        self.method != Method::GET && !reads && self.body.is_none()
     }
 }
 
-/// Where the routes of an API are.
+/// The router of all routes.
 pub(crate) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
-        let strict = route.is_strict();
+        let entry = Entry {
+            api: api.clone(),
+            access: route.access,
+            of_app: route.path.starts_with("/app/{app_id}"),
+            takes_nothing: route.refuses_bodies(),
+            parameters: route.query.into(),
+        };
         let checked = match route.access {
-            Access::Open => route.handler,
-            access => {
-                let of_app = route.path.starts_with("/app/{app_id}");
-                let refuses = route.refuses_parameters();
-                let parameters = refuses.then(|| route.query.iter().map(|known| known.name).collect());
-                let takes_nothing = strict && route.body.is_none();
-                let entry = Entry { api: api.clone(), access, of_app, parameters, takes_nothing };
-                route.handler.layer(from_fn_with_state(entry, admit))
-            }
+            _ if route.any_query => route.handler,
+            Access::Open => route.handler.layer(from_fn_with_state(entry, read_request)),
+            _ => route.handler.layer(from_fn_with_state(entry, admit)),
         };
         router.route(route.path, checked)
     })
 }
 
-/// Nobody reaches a handler whose token does not allow it, who makes too many requests, or who asks a route that changes
-/// something for what it does not know.
+/// Reads the request of a route that anybody may use.
+async fn read_request(State(entry): State<Entry>, request: Request, next: Next) -> Response {
+    match entry.understood(request).await {
+        Ok(request) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Checks the caller's token and rate, and reads the request, before the handler runs.
 async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> Response {
     let Entry { api, access, of_app, .. } = &entry;
     match auth::caller(api, request.headers()).and_then(|caller| auth::allow(caller, *access)) {
@@ -322,8 +297,8 @@ async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> 
             if let Err(refusal) = rates::admit(api, &caller, request.method(), app).await {
                 return refusal.into_response();
             }
-            if let Err(refusal) = auth::still_counts(api, &caller).await {
-                return refusal.into_response();
+            if let Err(refusal) = api.ask(&caller).check_own_application().await {
+                return Error::from(refusal).into_response();
             }
             let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
@@ -342,12 +317,11 @@ async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> 
 }
 
 impl Entry {
-    /// The request, if it has nothing that its route would pass over.
-    async fn understood(&self, request: Request) -> Result<Request, Error> {
-        if let Some(known) = &self.parameters
-            && request.uri().query().is_some()
-        {
-            Query::of_uri(request.uri()).refuse_others(known)?;
+    /// Reads the query string, and refuses a body that the handler would not read.
+    async fn understood(&self, mut request: Request) -> Result<Request, Error> {
+        if let Some(text) = request.uri().query() {
+            let query = Query::read(text, &self.parameters, self.api.limits.unknown_fields)?;
+            request.extensions_mut().insert(query);
         }
         if !self.takes_nothing || request.body().is_end_stream() {
             return Ok(request);

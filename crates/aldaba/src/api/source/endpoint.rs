@@ -68,9 +68,9 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What the application of a source is called.
+/// The id of the application of a source.
 async fn app(api: &Api, caller: &Caller, source: String) -> Result<String, Error> {
-    Ok(api.source(caller, source).await?.app.to_string())
+    Ok(api.ask(caller).source(&source).await?.app.to_string())
 }
 
 async fn list(

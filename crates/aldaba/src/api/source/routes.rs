@@ -10,6 +10,7 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::{Missing, SourceDetails};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, SourceId, Timestamp};
 use aldaba_engine::{
@@ -156,16 +157,10 @@ struct Shown {
 
 impl Shown {
     fn new(api: &Api, caller: &Caller, base: &str, source: Source) -> Result<Self, Error> {
-        let settings = SourceSettings::read(&source.config.settings).unwrap_or_default();
-        let secrets = api.engine.directory().source_secrets(&source).map_err(ChangeError::from)?;
+        let SourceDetails { settings, secrets, token, counts } = api.ask(caller).source_details(&source)?;
         let config = public_config(&source.config.kind, &settings, &secrets);
         let verified = secrets.verify(&source.config.kind);
-        let token = || api.engine.directory().source_token(&source).map_err(ChangeError::from);
-        let ingest_url = match caller.may(Access::ReadSecrets) {
-            Ok(()) => Some(ingest_url(base, &token()?)),
-            Err(_) => None,
-        };
-        let counts = api.engine.source_counters().counts(source.id);
+        let ingest_url = token.map(|token| ingest_url(base, &token));
         Ok(Self { source, settings, config, verified, ingest_url, counts })
     }
 
@@ -233,14 +228,6 @@ fn public_config(kind: &str, settings: &SourceSettings, secrets: &SourceSecrets)
     }
 }
 
-impl Api {
-    /// Another organization's source is not there, as far as the caller can tell.
-    pub(crate) async fn source(&self, caller: &Caller, key: String) -> Result<Source, Error> {
-        let found = self.engine.store().source(caller.org(), key).await?;
-        found.ok_or_else(|| Error::not_found("There is no such source; GET /api/v1/ingest/source lists them"))
-    }
-}
-
 async fn list(
     State(api): State<Api>,
     Base(base): Base,
@@ -248,7 +235,7 @@ async fn list(
     caller: Caller,
 ) -> Result<Response, Error> {
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let found = api.engine.store().sources(caller.org(), page, order).await?;
+    let found = api.ask(&caller).sources(page, order).await?;
     let shown = found.into_iter().map(|source| Shown::new(&api, &caller, &base, source));
     let shown = shown.collect::<Result<Vec<_>, _>>()?;
     Ok(query.list(shown, false, |shown| shown.source.id).render(Shown::render))
@@ -267,7 +254,7 @@ async fn create(
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
             Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
         }
-        Err(error) => Err(api.refusal(error, Subject::Source(caller.org()), uid).await),
+        Err(error) => Err(api.refusal(&caller, error, Subject::Source, uid).await),
     }
 }
 
@@ -277,7 +264,7 @@ async fn show(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let source = api.source(&caller, key).await?;
+    let source = api.ask(&caller).source(&key).await?.into_source();
     Ok(Shown::new(&api, &caller, &base, source)?.answer(StatusCode::OK))
 }
 
@@ -290,9 +277,8 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let may_be_made =
-        || ids::may_be_made("src_", &key, "There is no such source; GET /api/v1/ingest/source lists them");
-    if api.engine.store().source(org, key.clone()).await?.is_none() {
+    let may_be_made = || ids::may_be_made("src_", &key, Missing::Source);
+    if api.ask(&caller).find_source(&key).await?.is_none() {
         may_be_made()?;
     }
     let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
@@ -302,7 +288,7 @@ async fn put(
         .is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
-        let Some(current) = api.engine.store().source(org, key.clone()).await? else {
+        let Some(current) = api.ask(&caller).find_source(&key).await? else {
             // Asked at each look: another request may just have deleted it.
             may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(key.clone()));
@@ -311,7 +297,7 @@ async fn put(
             match api.directory(&caller).create_source(asked, once).await {
                 // Another request has just made it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
-                Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
+                Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
                 }
@@ -326,7 +312,7 @@ async fn put(
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
     }
@@ -339,18 +325,18 @@ async fn patch(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    api.source(&caller, key.clone()).await?;
+    api.ask(&caller).source(&key).await?;
     let body = pending.read().await?;
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.source(&caller, key.clone()).await?;
+        let current = api.ask(&caller).source(&key).await?;
         let before = before(&api, &current)?;
         let new = read_change(caller.org(), &body.bytes, Some(&before))?;
         may_change(&body.bytes, &before, &new)?;
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
+            Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
     }
@@ -373,7 +359,7 @@ fn before(api: &Api, source: &Source) -> Result<NewSource, Error> {
 }
 
 async fn delete(State(api): State<Api>, caller: Caller, Ids(key): Ids<String>) -> Result<StatusCode, Error> {
-    let source = api.source(&caller, key).await?;
+    let source = api.ask(&caller).source(&key).await?;
     api.directory(&caller).delete_source(&source).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -385,12 +371,12 @@ async fn rotate(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    // Of the id: by then the uid may be another source's.
-    let Source { org, id, .. } = api.source(&caller, key).await?;
-    let once = pending.once(org, &[id.as_bytes()]);
+    // From here on by its id: the uid may become another source's.
+    let id = api.ask(&caller).source(&key).await?.id;
+    let once = pending.once(caller.org(), &[id.as_bytes()]);
     let mut tries = api.engine.directory().tries();
     loop {
-        let current = api.source(&caller, id.to_string()).await?;
+        let current = api.ask(&caller).source(&id.to_string()).await?;
         match api.directory(&caller).rotate_source_token(&current, once).await {
             Err(ChangeError::Unsettled) => tries.again().await?,
             rotated => {

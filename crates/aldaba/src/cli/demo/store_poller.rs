@@ -4,6 +4,7 @@
 use super::counters::{EndpointHealth, RecordedAttempt, StoredFate};
 use super::receiver::DemoContext;
 use super::scenario::{ENDPOINT_COUNT, ENDPOINTS};
+use crate::questions::ProcessQuestions;
 use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Timestamp};
 use aldaba_engine::Engine;
 use aldaba_store::{
@@ -89,8 +90,7 @@ impl StorePoller {
         loop {
             let page = Page { after: Some(after), limit: PAGE };
             let query = AttemptsQuery::all(scope, page, Order::Ascending);
-            let ListPage { items: attempts, stopped } =
-                self.store_reader.engine.store().attempts(query).await?;
+            let ListPage { items: attempts, stopped } = self.store_reader.questions().attempts(query).await?;
             for attempt in &attempts {
                 if self.seen[lane].insert(attempt.id) {
                     self.tell(lane, attempt, &mut asked).await?;
@@ -118,7 +118,7 @@ impl StorePoller {
             return Ok(());
         }
         *asked += 1;
-        let deliveries = self.store_reader.engine.store().deliveries(message).await?;
+        let deliveries = self.store_reader.questions().deliveries(message).await?;
         let delivery =
             deliveries.iter().find(|delivery| delivery.endpoint == self.store_reader.endpoints[lane]);
         let Some(delivery) = delivery else { return Ok(()) };
@@ -137,9 +137,8 @@ impl StorePoller {
     }
 
     async fn poll_health(&self) -> Result<(), Error> {
-        let endpoints =
-            self.store_reader.engine.store().lane_endpoints(self.store_reader.endpoints.to_vec()).await?;
-        let gates = self.store_reader.engine.store().gates().await?;
+        let endpoints = self.store_reader.questions().endpoints(self.store_reader.endpoints.to_vec()).await?;
+        let gates = self.store_reader.questions().gates().await?;
         let now = self.context.clock.now();
         let mut counters = self.context.counters.lock();
         for (lane, id) in self.store_reader.endpoints.iter().enumerate() {
@@ -163,6 +162,10 @@ impl StorePoller {
 }
 
 impl StoreReader {
+    fn questions(&self) -> ProcessQuestions<'_> {
+        ProcessQuestions(&self.engine)
+    }
+
     /// What the store says about these messages, and when the first of those that wait is due.
     pub(super) async fn fates(
         &self,
@@ -188,7 +191,7 @@ impl StoreReader {
 
     async fn deliveries(&self, message: MessageId) -> Result<Vec<DeliveryStatus>, Error> {
         for _ in 0..TRIES {
-            match self.engine.store().deliveries(message).await {
+            match self.questions().deliveries(message).await {
                 Err(Error::Busy | Error::Timeout) => sleep(PAUSE).await,
                 read => return read,
             }

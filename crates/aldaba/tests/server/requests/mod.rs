@@ -7,6 +7,7 @@ pub(crate) mod errors;
 pub(crate) mod idempotency;
 pub(crate) mod matrix;
 pub(crate) mod pages;
+pub(crate) mod parameters;
 pub(crate) mod put_and_delete;
 pub(crate) mod raw_payload;
 pub(crate) mod replacing;
