@@ -1,7 +1,7 @@
-//! The REST API. Handlers translate: what they decide is which words to use.
+//! The REST API. Handlers translate: requests into questions and commands, results into responses.
 //!
-//! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
-//! of its own checks: query string, path; then, inside, the application, and the body last.
+//! The router checks the token and the query string before a handler runs (`routing/route.rs`). A handler then checks
+//! the path, the application, and the body last.
 
 mod application;
 mod attempt;
@@ -28,10 +28,10 @@ mod stats;
 pub(crate) use aldaba_delivery::nearest::nearest;
 pub(crate) use credentials::portal::PublicUrl;
 pub(crate) use endpoint::jwks::KeySets;
-pub(crate) use limits::memory_budget::Rooms;
+pub(crate) use limits::memory_budget::MemoryBudget;
 pub(crate) use limits::rates::Rates;
 pub(crate) use request::json::shown_time;
-pub(crate) use response::answer::Turns;
+pub(crate) use response::answer::PagePermits;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
 
@@ -49,7 +49,7 @@ use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What handlers work with.
+/// The state that handlers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Api(Arc<Parts>);
 
@@ -57,16 +57,15 @@ pub(crate) struct Api(Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) tokens: Tokens,
-    /// Vets the URLs of endpoints.
+    /// Checks the URLs of endpoints.
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
-    /// How deliveries are named.
     pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
-    pub(crate) rooms: Rooms,
-    /// For large answers, until they are read.
-    pub(crate) answers: Rooms,
-    pub(crate) turns: Turns,
+    pub(crate) request_memory: MemoryBudget,
+    /// For large responses, until they are read.
+    pub(crate) response_memory: MemoryBudget,
+    pub(crate) page_permits: PagePermits,
     pub(crate) rates: Rates,
     pub(crate) key_sets: KeySets,
     /// For links into the portal.

@@ -79,11 +79,11 @@ pub(super) struct TrackedConnection {
     table: Arc<ConnectionTable>,
     address: Address,
     leave: Arc<Notify>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     /// It has no slot yet.
     PendingConnection,
     /// It has one, and its first head has not come.
@@ -120,7 +120,7 @@ impl ConnectionTable {
         table.addresses.entry(address).or_default().connections += 1;
         drop(table);
         let (table, leave) = (self.clone(), Arc::new(Notify::new()));
-        Ok(TrackedConnection { table, address, leave, state: Mutex::new(State::PendingConnection) })
+        Ok(TrackedConnection { table, address, leave, state: Mutex::new(ConnectionState::PendingConnection) })
     }
 
     /// Asks the oldest connection without a head to leave; `false`: there is none that has to.
@@ -168,19 +168,19 @@ impl TrackedConnection {
         let waiting = Waiting { address: self.address, leave: self.leave.clone(), grace_is_over: false };
         table.waiting.insert(number, waiting);
         table.addresses.entry(self.address).or_default().waiting.insert(number);
-        *self.state.lock() = State::Waiting(number);
+        *self.state.lock() = ConnectionState::Waiting(number);
     }
 
     /// A whole head has come: from here on it gives way as all others do.
     pub(super) fn head_received(&self) {
-        let before = std::mem::replace(&mut *self.state.lock(), State::Known);
-        if let State::Waiting(number) = before {
+        let before = std::mem::replace(&mut *self.state.lock(), ConnectionState::Known);
+        if let ConnectionState::Waiting(number) = before {
             self.table.table.lock().forget(number);
         }
     }
 
     pub(super) fn has_sent_head(&self) -> bool {
-        *self.state.lock() == State::Known
+        *self.state.lock() == ConnectionState::Known
     }
 
     /// Resolves when it has to leave for another; never, once its head has come.
@@ -197,7 +197,7 @@ impl TrackedConnection {
 
     /// `true`: somebody waits for its slot already.
     fn grace_is_over(&self) -> bool {
-        let State::Waiting(number) = *self.state.lock() else { return false };
+        let ConnectionState::Waiting(number) = *self.state.lock() else { return false };
         let mut table = self.table.table.lock();
         if table.wanted > 0 && table.forget(number).is_some() {
             table.wanted -= 1;
@@ -213,7 +213,7 @@ impl TrackedConnection {
 impl Drop for TrackedConnection {
     fn drop(&mut self) {
         let mut table = self.table.table.lock();
-        if let State::Waiting(number) = *self.state.get_mut() {
+        if let ConnectionState::Waiting(number) = *self.state.get_mut() {
             table.forget(number);
         }
         if let Some(of_address) = table.addresses.get_mut(&self.address) {

@@ -14,7 +14,7 @@ pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
 
-use crate::api::{Api, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
+use crate::api::{Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, router};
 use crate::config::Config;
 use crate::keys;
 use crate::questions::{DeliveryIds, ProcessQuestions};
@@ -107,9 +107,9 @@ impl Server {
             tokens,
             guard,
             delivery_ids,
-            rooms: Rooms::of_bodies(&limits),
-            answers: Rooms::of_answers(&limits),
-            turns: Turns::default(),
+            request_memory: MemoryBudget::for_requests(&limits),
+            response_memory: MemoryBudget::for_responses(&limits),
+            page_permits: PagePermits::default(),
             limits,
             rates: Rates::new(&config.limits.rates),
             key_sets: KeySets::new(),
@@ -200,8 +200,8 @@ pub async fn api(
     let delivery_ids = DeliveryIds::of(engine, entropy).await?;
     let secret = config.jwt_secret.clone().unwrap_or_else(|| JwtSecret::random(entropy));
     let limits = config.limits.clone();
-    let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));
-    let turns = Turns::default();
+    let request_memory = MemoryBudget::for_requests(&limits);
+    let response_memory = MemoryBudget::for_responses(&limits);
     let tokens = Tokens::new(&secret, engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
@@ -213,9 +213,9 @@ pub async fn api(
         guard,
         limits,
         delivery_ids,
-        rooms,
-        answers,
-        turns,
+        request_memory,
+        response_memory,
+        page_permits: PagePermits::default(),
         rates,
         key_sets,
         public_url,

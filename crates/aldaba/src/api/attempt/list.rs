@@ -126,7 +126,7 @@ async fn list(
 ) -> Result<Response, Error> {
     let part = query.part(query.query.within(), api.engine.clock().now());
     let fields = AttemptFields { responses: content.0, messages: query.query.boolean("with_msg", false) };
-    let _turn = api.turns.next_if(content.0).await?;
+    let _turn = api.page_permits.next_if(content.0).await?;
     let found = match selection(&query.query) {
         None => AttemptsPage::default(),
         Some(selection) => app.attempts(of, selection, part, fields).await?,

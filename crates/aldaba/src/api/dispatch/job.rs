@@ -280,7 +280,7 @@ async fn list(
     let application = api.ask(&caller).application(&app).await?;
     let job = query.query.text("jobId").map(str::to_owned);
     let dispatches = dispatch::selection(&api, application.id, &mut query, DispatchKind::AsJob);
-    let _turn = api.turns.next().await?;
+    let _turn = api.page_permits.next().await?;
     let found = application.dispatches(DispatchesQuery { job, ..dispatches }).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))

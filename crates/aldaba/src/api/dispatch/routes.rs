@@ -333,7 +333,7 @@ async fn list(
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&app).await?;
     let dispatches = selection(&api, application.id, &mut query, DispatchKind::ByAddress);
-    let _turn = api.turns.next().await?;
+    let _turn = api.page_permits.next().await?;
     let found = application.dispatches(dispatches).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))

@@ -2,7 +2,7 @@
 
 use super::guides::{self, Guide};
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Answer, Form, Parameter, Route, Shape};
+use crate::api::routing::route::{BodySchema, Form, Parameter, ResponseBody, Route};
 use crate::api::source::inbound_request;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -27,14 +27,14 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes {
         let shapes = route.answers.iter().filter_map(|(_, answer)| match answer {
-            Answer::Json(shape) | Answer::List(shape) => Some(shape),
-            Answer::Nothing | Answer::Error => None,
+            ResponseBody::Json(shape) | ResponseBody::List(shape) => Some(shape),
+            ResponseBody::Nothing | ResponseBody::Error => None,
         });
         for (name, schema) in shapes.chain(&route.body).flat_map(|shape| (shape.schemas)()) {
             schemas.insert(name, serde_json::to_value(schema).unwrap_or_default());
         }
         for (_, answer) in &route.answers {
-            if let Answer::List(shape) = answer {
+            if let ResponseBody::List(shape) = answer {
                 schemas.insert(list_name(shape), list_schema(shape));
             }
         }
@@ -91,7 +91,8 @@ fn describe_door() -> Value {
     });
     let errors = |statuses: &[u16]| {
         let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok());
-        let described = statuses.map(|status| (status.as_str().to_owned(), content(status, &Answer::Error)));
+        let described =
+            statuses.map(|status| (status.as_str().to_owned(), content(status, &ResponseBody::Error)));
         described.collect::<Map<_, _>>()
     };
     let mut posted = errors(&[400, 401, 404, 405, 408, 409, 413, 422, 429, 431, 503, 507]);
@@ -215,7 +216,8 @@ fn query_parameter(parameter: &Parameter) -> Value {
 
 fn responses(route: &Route) -> Map<String, Value> {
     let own = route.answers.iter().map(|(status, answer)| (*status, content(*status, answer)));
-    let common = common_errors(route).into_iter().map(|status| (status, content(status, &Answer::Error)));
+    let common =
+        common_errors(route).into_iter().map(|status| (status, content(status, &ResponseBody::Error)));
     // What the route says itself comes last and counts.
     common.chain(own).map(|(status, described)| (status.as_str().to_owned(), described)).collect()
 }
@@ -245,7 +247,7 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
     statuses
 }
 
-fn content(status: StatusCode, answer: &Answer) -> Value {
+fn content(status: StatusCode, answer: &ResponseBody) -> Value {
     let body = |media: &str, schema: Value| {
         let mut media_types = Map::new();
         media_types.insert(media.to_owned(), json!({ "schema": schema }));
@@ -254,13 +256,13 @@ fn content(status: StatusCode, answer: &Answer) -> Value {
     let json = "application/json";
     let mut described = json!({"description": status.canonical_reason().unwrap_or_default()});
     match answer {
-        Answer::Nothing => {}
-        Answer::Json(shape) => described["content"] = body(json, reference(&shape.name)),
-        Answer::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
-        Answer::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
+        ResponseBody::Nothing => {}
+        ResponseBody::Json(shape) => described["content"] = body(json, reference(&shape.name)),
+        ResponseBody::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
+        ResponseBody::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
             described["content"] = body(json, reference("Problems"));
         }
-        Answer::Error => described["content"] = body(json, reference("Error")),
+        ResponseBody::Error => described["content"] = body(json, reference("Error")),
     }
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         described["headers"] = json!({"retry-after": {
@@ -275,11 +277,11 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-fn list_name(shape: &Shape) -> String {
+fn list_name(shape: &BodySchema) -> String {
     format!("List{}", shape.name)
 }
 
-fn list_schema(shape: &Shape) -> Value {
+fn list_schema(shape: &BodySchema) -> Value {
     json!({
         "type": "object",
         "required": ["data", "iterator", "done"],

@@ -27,15 +27,15 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 /// Endpoints that are read at a time, and whose secrets cost as much as a request.
-const SLICE: usize = 100;
+const ENDPOINTS_PER_READ: usize = 100;
 /// Requests a second, of all callers together.
-const A_SECOND: u32 = 100;
+const REQUESTS_PER_SECOND: u32 = 100;
 /// Requests that may be saved up.
-const BURST: u32 = 200;
+const MAX_BURST: u32 = 200;
 /// Bytes of the answers that are remembered. When there are more, all are forgotten.
-const REMEMBERED_BYTES: usize = 4 << 20;
+const MAX_CACHE_BYTES: usize = 4 << 20;
 /// What remembering an answer costs besides its bytes.
-const ANSWER_BYTES: usize = 200;
+const ENTRY_BYTES: usize = 200;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -73,20 +73,20 @@ struct PublicKey {
 /// What is remembered, and what was asked for lately.
 #[derive(Debug)]
 pub(crate) struct KeySets {
-    answers: Mutex<Answers>,
+    answers: Mutex<KeySetCache>,
     /// Whoever makes an answer has this.
     making: Semaphore,
     rate: Mutex<Rate>,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
-    by_application: HashMap<AppId, Answer>,
+struct KeySetCache {
+    by_application: HashMap<AppId, CachedKeySet>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Answer {
+struct CachedKeySet {
     /// Of the application's configuration.
     version: u64,
     /// When the first of its keys stops signing.
@@ -106,17 +106,17 @@ impl KeySets {
         counts.then(|| answer.body.clone())
     }
 
-    fn keep(&self, app: AppId, answer: Answer) {
+    fn keep(&self, app: AppId, answer: CachedKeySet) {
         let mut answers = self.answers.lock();
-        let size = |answer: &Answer| answer.body.len() + ANSWER_BYTES;
+        let size = |answer: &CachedKeySet| answer.body.len() + ENTRY_BYTES;
         let more = size(&answer);
         if let Some(before) = answers.by_application.remove(&app) {
             answers.bytes -= size(&before);
         }
-        if answers.bytes + more > REMEMBERED_BYTES {
-            *answers = Answers::default();
+        if answers.bytes + more > MAX_CACHE_BYTES {
+            *answers = KeySetCache::default();
         }
-        if more <= REMEMBERED_BYTES {
+        if more <= MAX_CACHE_BYTES {
             answers.bytes += more;
             answers.by_application.insert(app, answer);
         }
@@ -128,12 +128,12 @@ impl KeySets {
 struct Rate(Duration);
 
 impl Rate {
-    const EACH: Duration = Duration::from_nanos(1_000_000_000 / A_SECOND as u64);
+    const EACH: Duration = Duration::from_nanos(1_000_000_000 / REQUESTS_PER_SECOND as u64);
 
     /// How long until it is worth trying again, if there is no token now.
     fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let after = self.0.max(now) + Self::EACH;
-        match after.checked_sub(now + Self::EACH * BURST) {
+        match after.checked_sub(now + Self::EACH * MAX_BURST) {
             Some(over) if !over.is_zero() => Err(over),
             _ => {
                 self.0 = after;
@@ -151,7 +151,7 @@ impl Rate {
 fn refusal(wait: Duration) -> Error {
     let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
     let detail = format!(
-        "Public keys are asked for more than {A_SECOND} times a second, by all together. Keep what you have read, and \
+        "Public keys are asked for more than {REQUESTS_PER_SECOND} times a second, by all together. Keep what you have read, and \
          try again in {seconds} s"
     );
     Error::too_many(Code::RateLimited, detail, seconds)
@@ -174,7 +174,7 @@ async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Re
     let version = PublicQuestions(&api.engine).application_version(app).await?;
     let (set, until) = make(&api, app).await?;
     let body = Bytes::from(serde_json::to_vec(&set).unwrap_or_default());
-    api.key_sets.keep(app, Answer { version, until, body: body.clone() });
+    api.key_sets.keep(app, CachedKeySet { version, until, body: body.clone() });
     Ok(answer(body))
 }
 
@@ -190,7 +190,7 @@ async fn remembered(api: &Api, app: AppId) -> Result<Option<Bytes>, Error> {
 async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Error> {
     let mut found: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
     let mut first_end: Option<Timestamp> = None;
-    let mut page = Page { after: None, limit: SLICE };
+    let mut page = Page { after: None, limit: ENDPOINTS_PER_READ };
     loop {
         let endpoints = PublicQuestions(&api.engine).signing_endpoints(app, page).await?;
         api.key_sets.rate.lock().charge(1, api.engine.clock().monotonic());
@@ -201,7 +201,7 @@ async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Erro
             }
         }
         match endpoints.last() {
-            Some(last) if endpoints.len() == SLICE => page.after = Some(last.id),
+            Some(last) if endpoints.len() == ENDPOINTS_PER_READ => page.after = Some(last.id),
             _ => break,
         }
         // Others have their turn.
@@ -227,8 +227,8 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn answer(version: u64, until: Option<Timestamp>, bytes: usize) -> Answer {
-        Answer { version, until, body: vec![b'x'; bytes].into() }
+    fn answer(version: u64, until: Option<Timestamp>, bytes: usize) -> CachedKeySet {
+        CachedKeySet { version, until, body: vec![b'x'; bytes].into() }
     }
 
     #[test]
@@ -246,16 +246,16 @@ mod tests {
         let sets = KeySets::new();
         let app = |n: u8| AppId::from_bytes([n; 20]);
         for n in 0..100 {
-            sets.keep(app(n), answer(1, None, REMEMBERED_BYTES / 20));
+            sets.keep(app(n), answer(1, None, MAX_CACHE_BYTES / 20));
             assert!(sets.find(app(n), 1, at(0)).is_some());
             let held: usize = sets.answers.lock().by_application.values().map(|one| one.body.len()).sum();
-            assert!(held <= REMEMBERED_BYTES);
+            assert!(held <= MAX_CACHE_BYTES);
         }
-        sets.keep(app(1), answer(1, None, REMEMBERED_BYTES + 1));
+        sets.keep(app(1), answer(1, None, MAX_CACHE_BYTES + 1));
         assert!(sets.find(app(1), 1, at(0)).is_none(), "too large to be remembered");
         sets.keep(app(2), answer(1, None, 10));
         sets.keep(app(2), answer(2, None, 20));
-        assert_eq!(sets.answers.lock().bytes, 20 + ANSWER_BYTES);
+        assert_eq!(sets.answers.lock().bytes, 20 + ENTRY_BYTES);
     }
 
     #[test]

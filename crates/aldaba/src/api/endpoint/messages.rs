@@ -111,7 +111,7 @@ async fn list(
         part: query.part(query.query.within(), api.engine.clock().now()),
         payloads: message::payloads(content),
     };
-    let _turn = api.turns.next_if(content.0).await?;
+    let _turn = api.page_permits.next_if(content.0).await?;
     let EndpointMessagesPage { list, deliveries } = app.endpoint_messages(selection).await?;
     let listed = query.list_walked(list.items, list.stopped, |item| item.message.id);
     Ok(listed.render(|item| render(item, deliveries.get(&item.delivery.seq), content, expanded)))

@@ -24,10 +24,10 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 /// Messages, and bytes, of one request.
-const MOST_MESSAGES: usize = 1000;
-pub(crate) const MOST_BYTES: usize = 16 << 20;
+const MAX_MESSAGES: usize = 1000;
+pub(crate) const MAX_BYTES: usize = 16 << 20;
 /// Messages that are parsed before other requests have a turn.
-const PARSED_IN_A_ROW: usize = 16;
+const MESSAGES_BETWEEN_YIELDS: usize = 16;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -55,9 +55,9 @@ example!(MessageBatchIn, {"messages": [
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body<'a> {
+struct MessageBatch<'a> {
     #[serde(borrow)]
-    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+    messages: AtMost<&'a RawValue, MAX_MESSAGES>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -79,7 +79,7 @@ struct MessageBatchResult {
     /// What that answer would say, where it was not accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    error: Option<error::Body>,
+    error: Option<error::ErrorBody>,
     /// Seconds after which it is worth trying again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u32>,
@@ -105,13 +105,13 @@ async fn create(
     let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(application.org, &[]);
     let body =
-        pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
+        pending.up_to(MAX_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(&body.bytes)?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
     let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
     let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
     for (place, message) in messages.into_iter().enumerate() {
-        if place % PARSED_IN_A_ROW == 0 {
+        if place % MESSAGES_BETWEEN_YIELDS == 0 {
             tokio::task::yield_now().await;
         }
         match parse(message, api.limits.payload) {
@@ -125,7 +125,7 @@ async fn create(
         }
     }
     // Each payload is a copy, so that one that waits long does not keep all of the body.
-    let room = body.into_room();
+    let memory = body.into_memory();
     let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
@@ -138,13 +138,14 @@ async fn create(
     let size = 64 * results.len();
     let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
     // Only now: what is wrong with many messages takes room too. A large answer has its own from here on.
-    drop(room);
+    drop(memory);
     Ok(answer)
 }
 
 fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
     let place = ["body", "messages"];
-    let Ok(Body { messages: AtMost(First { items, count }) }) = serde_json::from_slice::<Body<'_>>(body)
+    let Ok(MessageBatch { messages: AtMost(First { items, count }) }) =
+        serde_json::from_slice::<MessageBatch<'_>>(body)
     else {
         let mut fields = Fields::parse(body)?;
         fields.refuse_others(&["messages"]);
@@ -152,8 +153,8 @@ fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
         fields.finish()?;
         return Err(Problem::decode(&place, "expected a list of messages, given once").into());
     };
-    if !(1..=MOST_MESSAGES).contains(&count) {
-        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {count}");
+    if !(1..=MAX_MESSAGES).contains(&count) {
+        let message = format!("must have 1 to {MAX_MESSAGES} items; it has {count}");
         return Err(Problem::value(&place, message).into());
     }
     Ok(items)

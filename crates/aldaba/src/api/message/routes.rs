@@ -244,7 +244,7 @@ pub(crate) async fn page(
 ) -> Result<Response, Error> {
     let part = query.part(within, api.engine.clock().now());
     let messages = MessagesQuery { app: app.id, filter, part, payloads: payloads(content) };
-    let _turn = api.turns.next_if(content.0).await?;
+    let _turn = api.page_permits.next_if(content.0).await?;
     let found = app.messages(messages).await?;
     let listed = query.list_walked(found.items, found.stopped, |message| message.id);
     Ok(listed.render(|message| render(message, content)))

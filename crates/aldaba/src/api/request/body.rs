@@ -1,7 +1,7 @@
 //! A request's body, read only after the caller has been let in.
 
 use super::idempotency::RequestKey;
-use crate::api::limits::memory_budget::{Holder, Room, SMALL};
+use crate::api::limits::memory_budget::{HeldMemory, Holder, SMALL_BODY_BYTES};
 use crate::api::message::batch;
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
@@ -17,14 +17,14 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 
 /// What a request may be larger than its payload.
-const ENVELOPE: usize = 64 * 1024;
+const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 /// The whole body must be there after so many times the limit for one piece of it, so that nobody
 /// holds a connection for long by sending a byte now and then.
-const PIECES_OF_TIME: u32 = 6;
+const TOTAL_TIMEOUT_FACTOR: u32 = 6;
 
 /// The largest body of any route.
 pub(crate) fn largest(limits: &Limits) -> usize {
-    (limits.payload + ENVELOPE).max(batch::MOST_BYTES)
+    (limits.payload + MAX_ENVELOPE_BYTES).max(batch::MAX_BYTES)
 }
 
 /// A body that has not been read yet.
@@ -36,7 +36,7 @@ pub(crate) struct Pending {
     /// Where the limit comes from, and what to do at it.
     about_limit: &'static str,
     progress: Duration,
-    room: Room,
+    memory: HeldMemory,
 }
 
 const OF_REQUESTS: &str = "the setting `payload_bytes` and 64 KiB. Send less, or raise the setting";
@@ -50,13 +50,13 @@ pub(crate) struct Received {
     /// buffer, and keeping a part of it would keep all of that.
     own: bool,
     /// Held for as long as the body is in memory.
-    _room: Room,
+    _memory: HeldMemory,
 }
 
 impl Received {
     /// Lets go of the body and keeps its room, for what was made of it.
-    pub(crate) fn into_room(self) -> Room {
-        self._room
+    pub(crate) fn into_memory(self) -> HeldMemory {
+        self._memory
     }
 
     /// The whole of it, to keep.
@@ -76,18 +76,18 @@ impl FromRequest<Api> for Pending {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Error> {
         let (parts, body) = request.into_parts();
         let key = RequestKey::of(&parts);
-        let limit = api.limits.payload + ENVELOPE;
-        let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
-        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress: api.limits.progress, room })
+        let limit = api.limits.payload + MAX_ENVELOPE_BYTES;
+        let memory = api.request_memory.enter(parts.extensions.get::<Caller>().map(Holder::from));
+        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress: api.limits.progress, memory })
     }
 }
 
 impl Pending {
     /// What a stranger sends to a door: nothing but a payload, on the account of the application that it is for.
-    pub(crate) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
-        let room = api.rooms.enter(Some(holder));
+    pub(crate) fn at_source(request: Request, api: &Api, holder: Holder) -> Self {
+        let memory = api.request_memory.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
-        Self { body: request.into_body(), key: None, limit, about_limit: OF_PAYLOADS, progress, room }
+        Self { body: request.into_body(), key: None, limit, about_limit: OF_PAYLOADS, progress, memory }
     }
 
     /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
@@ -102,7 +102,7 @@ impl Pending {
     }
 
     pub(crate) async fn read(self) -> Result<Received, Error> {
-        let whole = self.progress * PIECES_OF_TIME;
+        let whole = self.progress * TOTAL_TIMEOUT_FACTOR;
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
     }
 
@@ -115,7 +115,7 @@ impl Pending {
         };
         if self.body.is_end_stream() {
             self.fits(first.len())?;
-            self.room.take_whole(first.len())?;
+            self.memory.take_whole(first.len())?;
             return Ok(self.received(first, false));
         }
         let mut all = Vec::new();
@@ -133,7 +133,7 @@ impl Pending {
         let length = all.len() + piece.len();
         self.fits(length)?;
         if length > all.capacity() {
-            let ahead = if all.is_empty() { SMALL } else { 2 * all.capacity() };
+            let ahead = if all.is_empty() { SMALL_BODY_BYTES } else { 2 * all.capacity() };
             let capacity = match announced {
                 // Not known: what is there may be all.
                 0 if all.is_empty() => length,
@@ -141,7 +141,7 @@ impl Pending {
                 announced => ahead.min(announced),
             };
             let capacity = capacity.min(self.limit).max(length);
-            self.room.grow_to(capacity)?;
+            self.memory.grow_to(capacity)?;
             all.reserve_exact(capacity - all.len());
         }
         all.extend_from_slice(piece);
@@ -149,7 +149,7 @@ impl Pending {
     }
 
     fn received(self, bytes: Bytes, own: bool) -> Received {
-        Received { bytes, own, _room: self.room }
+        Received { bytes, own, _memory: self.memory }
     }
 
     fn fits(&self, length: usize) -> Result<(), Error> {

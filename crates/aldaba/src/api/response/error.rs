@@ -22,7 +22,7 @@ const REPLAYS_AGAIN: u32 = 30;
 #[derive(Debug)]
 pub(crate) struct Error {
     status: StatusCode,
-    body: Body,
+    body: ErrorBody,
     /// Seconds after which it is worth trying again.
     retry_after: Option<u32>,
     /// The methods that the route has.
@@ -31,7 +31,7 @@ pub(crate) struct Error {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Body {
+pub(crate) enum ErrorBody {
     Plain { code: Code, detail: Cow<'static, str> },
     Problems { code: Code, detail: Vec<Problem> },
 }
@@ -80,7 +80,7 @@ impl From<Problems> for Error {
             let last = Problem::value(&[place], message);
             listed.push(last);
         }
-        let body = Body::Problems { code: Code::Validation, detail: listed };
+        let body = ErrorBody::Problems { code: Code::Validation, detail: listed };
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allow: None }
     }
 }
@@ -126,7 +126,12 @@ impl From<Problem> for Error {
 impl Error {
     pub(crate) fn new(status: StatusCode, code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(code.comes_with(status), "docs/errors.md does not say {status} of {code:?}");
-        Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None, allow: None }
+        Self {
+            status,
+            body: ErrorBody::Plain { code, detail: detail.into() },
+            retry_after: None,
+            allow: None,
+        }
     }
 
     pub(crate) fn problems(all: Vec<Problem>) -> Self {
@@ -137,7 +142,7 @@ impl Error {
 
     /// What is wrong with a part of the body, seen from the whole of it.
     pub(crate) fn in_field(mut self, field: &str) -> Self {
-        if let Body::Problems { detail, .. } = &mut self.body {
+        if let ErrorBody::Problems { detail, .. } = &mut self.body {
             for problem in detail {
                 let place = problem.loc.len().min(1);
                 problem.loc.insert(place, field.to_owned());
@@ -194,8 +199,8 @@ impl Error {
     /// For whoever keeps what was refused: the status, and what was said.
     pub(crate) fn summary(&self) -> (u16, String) {
         let said = match &self.body {
-            Body::Plain { detail, .. } => detail.to_string(),
-            Body::Problems { detail, .. } => {
+            ErrorBody::Plain { detail, .. } => detail.to_string(),
+            ErrorBody::Problems { detail, .. } => {
                 let said: Vec<_> = detail.iter().map(|problem| problem.msg.as_str()).collect();
                 said.join("; ")
             }
@@ -454,7 +459,7 @@ pub(crate) fn not_orderable(obstacle: OrderingObstacle, endpoint: impl Display) 
 pub(crate) struct Part {
     /// As the answer would have that were about this alone.
     pub(crate) status: u16,
-    pub(crate) error: Body,
+    pub(crate) error: ErrorBody,
     /// Seconds after which it is worth trying again.
     pub(crate) retry_after: Option<u32>,
 }

@@ -25,7 +25,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 /// What a request has as its body.
-pub(crate) trait Body: ToSchema {
+pub(crate) trait RequestBody: ToSchema {
     /// One that is accepted as it stands. The document shows it, and whoever tries out the route sends it.
     fn example() -> Value;
 }
@@ -33,7 +33,7 @@ pub(crate) trait Body: ToSchema {
 /// Says what an example of a body is, beside its declaration.
 macro_rules! example {
     ($body:ty, $($json:tt)+) => {
-        impl $crate::api::routing::route::Body for $body {
+        impl $crate::api::routing::route::RequestBody for $body {
             fn example() -> serde_json::Value {
                 serde_json::json!($($json)+)
             }
@@ -52,7 +52,7 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) query: Vec<Parameter>,
-    pub(crate) body: Option<Shape>,
+    pub(crate) body: Option<BodySchema>,
     /// Only the document needs it, so it is made for that.
     pub(crate) example: Option<fn() -> Value>,
     /// A request without the body is one with an empty body.
@@ -61,27 +61,27 @@ pub(crate) struct Route {
     pub(crate) keyed: bool,
     /// It ignores its query string.
     pub(crate) any_query: bool,
-    pub(crate) answers: Vec<(StatusCode, Answer)>,
+    pub(crate) answers: Vec<(StatusCode, ResponseBody)>,
     handler: MethodRouter<Api>,
 }
 
-pub(crate) enum Answer {
+pub(crate) enum ResponseBody {
     Nothing,
-    Json(Shape),
+    Json(BodySchema),
     /// In pages.
-    List(Shape),
+    List(BodySchema),
     /// The body of errors.
     Error,
 }
 
 /// The name and the schema of a body, and of all that it is made of.
-pub(crate) struct Shape {
+pub(crate) struct BodySchema {
     pub(crate) name: String,
     /// They are many, and only the document needs them: they are made for it.
     pub(crate) schemas: fn() -> Vec<(String, RefOr<Schema>)>,
 }
 
-impl Shape {
+impl BodySchema {
     fn of<T: ToSchema>() -> Self {
         Self { name: T::name().into_owned(), schemas: schemas::<T> }
     }
@@ -199,18 +199,18 @@ impl Route {
         self.query("with_content", Form::Boolean, about)
     }
 
-    pub(crate) fn takes<T: Body>(mut self) -> Self {
-        self.body = Some(Shape::of::<T>());
+    pub(crate) fn takes<T: RequestBody>(mut self) -> Self {
+        self.body = Some(BodySchema::of::<T>());
         self.example = Some(T::example);
         self
     }
 
-    pub(crate) fn may_take<T: Body>(self) -> Self {
+    pub(crate) fn may_take<T: RequestBody>(self) -> Self {
         Self { bodiless: true, ..self.takes::<T>() }
     }
 
     pub(crate) fn answers<T: ToSchema>(self, status: StatusCode) -> Self {
-        self.answer(status, Answer::Json(Shape::of::<T>()))
+        self.answer(status, ResponseBody::Json(BodySchema::of::<T>()))
     }
 
     pub(crate) fn lists<T: ToSchema>(self) -> Self {
@@ -219,23 +219,23 @@ impl Route {
 
     /// A list that takes no `limit`.
     pub(crate) fn lists_all<T: ToSchema>(self) -> Self {
-        self.answer(StatusCode::OK, Answer::List(Shape::of::<T>()))
+        self.answer(StatusCode::OK, ResponseBody::List(BodySchema::of::<T>()))
     }
 
     pub(crate) fn answers_nothing(self) -> Self {
-        self.answer(StatusCode::NO_CONTENT, Answer::Nothing)
+        self.answer(StatusCode::NO_CONTENT, ResponseBody::Nothing)
     }
 
     /// An error beyond those that every route of its kind has.
     pub(crate) fn or_error(self, status: StatusCode) -> Self {
-        self.answer(status, Answer::Error)
+        self.answer(status, ResponseBody::Error)
     }
 
     pub(crate) fn may_conflict(self) -> Self {
         self.or_error(StatusCode::CONFLICT)
     }
 
-    fn answer(mut self, status: StatusCode, answer: Answer) -> Self {
+    fn answer(mut self, status: StatusCode, answer: ResponseBody) -> Self {
         self.answers.push((status, answer));
         self
     }
@@ -243,7 +243,7 @@ impl Route {
 
 /// The checks before a route's handler.
 #[derive(Clone)]
-struct Entry {
+struct RouteChecks {
     api: Api,
     access: Access,
     of_app: bool,
@@ -264,7 +264,7 @@ impl Route {
 /// The router of all routes.
 pub(crate) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
-        let entry = Entry {
+        let checks = RouteChecks {
             api: api.clone(),
             access: route.access,
             of_app: route.path.starts_with("/app/{app_id}"),
@@ -273,24 +273,24 @@ pub(crate) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
         };
         let checked = match route.access {
             _ if route.any_query => route.handler,
-            Access::Open => route.handler.layer(from_fn_with_state(entry, read_request)),
-            _ => route.handler.layer(from_fn_with_state(entry, admit)),
+            Access::Open => route.handler.layer(from_fn_with_state(checks, read_request)),
+            _ => route.handler.layer(from_fn_with_state(checks, admit)),
         };
         router.route(route.path, checked)
     })
 }
 
 /// Reads the request of a route that anybody may use.
-async fn read_request(State(entry): State<Entry>, request: Request, next: Next) -> Response {
-    match entry.understood(request).await {
+async fn read_request(State(checks): State<RouteChecks>, request: Request, next: Next) -> Response {
+    match checks.understood(request).await {
         Ok(request) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
 }
 
 /// Checks the caller's token and rate, and reads the request, before the handler runs.
-async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> Response {
-    let Entry { api, access, of_app, .. } = &entry;
+async fn admit(State(checks): State<RouteChecks>, mut request: Request, next: Next) -> Response {
+    let RouteChecks { api, access, of_app, .. } = &checks;
     match auth::caller(api, request.headers()).and_then(|caller| auth::allow(caller, *access)) {
         Ok(caller) => {
             let app = of_app.then(|| request.uri());
@@ -302,7 +302,7 @@ async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> 
             }
             let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
-            let request = match entry.understood(request).await {
+            let request = match checks.understood(request).await {
                 Ok(request) => request,
                 Err(refusal) => return refusal.into_response(),
             };
@@ -316,7 +316,7 @@ async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> 
     }
 }
 
-impl Entry {
+impl RouteChecks {
     /// Reads the query string, and refuses a body that the handler would not read.
     async fn understood(&self, mut request: Request) -> Result<Request, Error> {
         if let Some(text) = request.uri().query() {

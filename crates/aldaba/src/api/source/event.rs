@@ -111,7 +111,7 @@ async fn list(
         _ => EventState::Failed,
     });
     let part = query.part(query.query.within(), api.engine.clock().now());
-    let _turn = api.turns.next().await?;
+    let _turn = api.page_permits.next().await?;
     let found = source.events(SourceEventsQuery { app: source.app, state, part }).await?;
     let listed = query.list_walked(found.items, found.stopped, |event| event.message.id);
     Ok(listed.render(render))

@@ -99,7 +99,7 @@ async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result
         rates::admit_sender(api, door.id)?;
     }
     let headers = request.headers().clone();
-    let body = match Pending::at_door(request, api, Holder::at_door(door.org, door.app)).read().await {
+    let body = match Pending::at_source(request, api, Holder::at_source(door.org, door.app)).read().await {
         Ok(body) => body,
         // Nobody knows whose it was.
         Err(error) if door.verifies() => {
@@ -126,7 +126,7 @@ async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result
         }
         InspectedRequest::Event(event) => event,
     };
-    let (bytes, room) = (body.keep_all(), body.into_room());
+    let (bytes, room) = (body.keep_all(), body.into_memory());
     let reception = api.engine.receive(door, event, bytes, room).await?;
     let said = ReceivedOut {
         duplicate: matches!(reception, Reception::Duplicate(_)),

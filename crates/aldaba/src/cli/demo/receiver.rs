@@ -84,7 +84,7 @@ struct Endpoint {
 #[error("the endpoint hangs up")]
 struct HangUp;
 
-type Answer = Result<Response<Full<Bytes>>, HangUp>;
+type ScriptedResponse = Result<Response<Full<Bytes>>, HangUp>;
 
 impl Endpoint {
     /// Listens and is down by turns.
@@ -139,7 +139,7 @@ impl Endpoint {
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>) -> ScriptedResponse {
         let (head, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| HangUp)?.to_bytes();
         let came = self.context.clock.monotonic();
@@ -194,7 +194,7 @@ impl Endpoint {
     }
 }
 
-fn answer(status: StatusCode) -> Answer {
+fn answer(status: StatusCode) -> ScriptedResponse {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     Ok(response)
