@@ -142,13 +142,13 @@ struct CountOut {
 }
 
 /// Deliveries in a second, when nobody says how many.
-pub(crate) const RATE: u32 = 500;
-const FASTEST: u64 = 10_000;
+pub(crate) const DEFAULT_RATE: u32 = 500;
+const MAX_RATE: u64 = 10_000;
 const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
 /// Of a bulk replay besides.
 const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
 /// How long a resend is waited for. What is on the wire by then goes on without the caller.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn recover(
     State(api): State<Api>,
@@ -187,8 +187,8 @@ async fn start(
     let endpoint = api.ask(caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
-    let asked = Asked::read(&body.bytes, kind, api.engine.clock().now())?;
-    let Asked { filter, rate, dry_run } = asked;
+    let asked = ReplayRequest::read(&body.bytes, kind, api.engine.clock().now())?;
+    let ReplayRequest { filter, rate, dry_run } = asked;
     let new = NewReplay { org: endpoint.org, app: endpoint.app, endpoint: endpoint.id, kind, filter, rate };
     let replays = api.engine.replays();
     if dry_run {
@@ -201,13 +201,13 @@ async fn start(
 }
 
 /// What a request asks for.
-struct Asked {
+struct ReplayRequest {
     filter: ReplayFilter,
     rate: u32,
     dry_run: bool,
 }
 
-impl Asked {
+impl ReplayRequest {
     fn read(body: &[u8], kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
         let mut fields = Fields::parse(body)?;
         let bulk = if kind == ReplayKind::Bulk { BULK_FIELDS } else { &[] };
@@ -226,7 +226,7 @@ impl Asked {
         }
         let until = until.unwrap_or(now);
         let dry_run = fields.boolean_or("dryRun", false);
-        let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
+        let rate = fields.number("ratePerSecond", 1, MAX_RATE).map_or(DEFAULT_RATE, |rate| rate as u32);
         let mut filter = ReplayFilter {
             since: since.unwrap_or(now),
             event_types: fields.set("eventTypes", MAX_EVENT_TYPES, ids::name),
@@ -388,7 +388,7 @@ pub(crate) async fn resend(
     let audit = api.engine.entry(caller.actor(), action);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
     let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
-    let attempt = match tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
+    let attempt = match tokio::time::timeout(RESEND_TIMEOUT, api.engine.resend(asked)).await {
         Err(_) => None,
         Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
             ByHand::Made(attempt) => Some(*attempt),

@@ -22,9 +22,9 @@ pub struct Setting {
     pub kind: Kind,
     /// Its value is not shown in messages.
     pub secret: bool,
-    /// Words that a misspelt value, or a part of it, may have been meant to be.
+    /// Words to suggest for a misspelt value, or a part of it.
     pub words: &'static [&'static str],
-    /// Says why a value is not taken, where that is not what was expected of it.
+    /// Says why a value is invalid, if the expected form does not.
     pub explain: fn(&str) -> Option<String>,
 }
 
@@ -46,23 +46,23 @@ impl Setting {
         }
     }
 
-    /// Why a value is not taken.
+    /// Why a value is invalid.
     pub(super) fn refusal(&self, value: &str) -> String {
         (self.explain)(value.trim()).unwrap_or_else(|| format!("expected {}", self.expected()))
     }
 
-    /// The same setting with reasons of its own.
+    /// Adds its own reasons for invalid values.
     const fn explained(self, explain: fn(&str) -> Option<String>) -> Self {
         Self { explain, ..self }
     }
 
-    /// The word that a value which is not taken was probably meant to have.
+    /// The word that an invalid value was probably meant to have.
     pub(super) fn suggestion(&self, value: &str) -> Option<&'static str> {
         let parts = value.split([',', '=']).map(str::trim);
         parts.filter(|part| !self.words.contains(part)).find_map(|part| nearest(part, self.words))
     }
 
-    /// The same setting with words to suggest.
+    /// Adds words to suggest.
     const fn knowing(self, words: &'static [&'static str]) -> Self {
         Self { words, ..self }
     }

@@ -1,7 +1,7 @@
-//! Connections whose first request has not come yet, and how many connections each address has.
+//! Connections without a first request, and the number of connections of each address.
 //!
-//! Whoever opens a connection and never finishes the head of a request costs its sender nothing. So such connections give way
-//! first, the oldest before the others, and one address has a limited number of connections of any kind.
+//! A connection that never finishes the head of a request costs its sender nothing. So such connections give way
+//! first, the oldest before the others, and each address has a limit for connections of any kind.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long a connection may take for its first head before it may have to give way to one that has sent none either. Honest
-/// clients take milliseconds. To one that has sent a whole head it gives way at once.
+/// How long a connection may take for its first head before it gives way to another that has sent none either. Honest
+/// clients take milliseconds. To a connection that has sent a whole head it gives way at once.
 const HEAD_GRACE_PERIOD: Duration = Duration::from_millis(250);
 
-/// All connections, by address, and those that wait for their first head.
+/// All connections by address, and those that still owe their first head.
 #[derive(Debug)]
 pub(super) struct ConnectionTable {
     /// Connections of one address; 0: any number.
@@ -25,9 +25,9 @@ pub(super) struct ConnectionTable {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    /// Those that have a slot, the oldest first.
+    /// Connections with a slot and without a head, the oldest first.
     waiting: BTreeMap<u64, Waiting>,
-    /// New connections that wait for a slot and found nobody who could give way.
+    /// New connections that wait for a slot and found none that gives way.
     wanted: usize,
     addresses: HashMap<Address, OfAddress>,
 }
@@ -43,11 +43,11 @@ struct Waiting {
 struct OfAddress {
     connections: usize,
     waiting: BTreeSet<u64>,
-    /// It was said that some are refused.
+    /// The log has said that connections are refused.
     warned: bool,
 }
 
-/// Whom an address stands for. A network of IPv6 hands whole /64 blocks to one customer.
+/// The key under which an address is counted: an IPv6 network gives whole /64 blocks to one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Address(IpAddr);
 
@@ -60,20 +60,20 @@ impl Address {
     }
 }
 
-/// An address has as many connections as it may have.
+/// The address has reached its limit of connections.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyConnections;
 
-/// Who asks others to give way.
+/// The connection that asks others to give way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
-    /// Has sent a whole head.
+    /// It has sent a whole head.
     HeadReceived,
-    /// Has not, as far as is known.
+    /// It has not, as far as is known.
     HeadUnknown,
 }
 
-/// An open connection. It is forgotten when it is dropped.
+/// An open connection; dropping it forgets it.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
     table: Arc<ConnectionTable>,
@@ -84,11 +84,11 @@ pub(super) struct TrackedConnection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionState {
-    /// It has no slot yet.
+    /// Without a slot.
     PendingConnection,
-    /// It has one, and its first head has not come.
+    /// With a slot; its first head has not arrived.
     Waiting(u64),
-    /// It has sent a whole head.
+    /// Its first head has arrived.
     Known,
 }
 
@@ -97,8 +97,8 @@ impl ConnectionTable {
         Arc::new(Self { per_address, table: Mutex::default() })
     }
 
-    /// Counts a connection. At the limit of its address the oldest of that address without a head gives way to it; where there
-    /// is none, it is refused.
+    /// Counts a connection. At the limit of its address the oldest connection of the address without a head gives
+    /// way; if there is none, the new one is refused.
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
@@ -123,19 +123,19 @@ impl ConnectionTable {
         Ok(TrackedConnection { table, address, leave, state: Mutex::new(ConnectionState::PendingConnection) })
     }
 
-    /// Asks the oldest connection without a head to leave; `false`: there is none that has to.
+    /// Asks the oldest connection without a head to leave; `false`: none has to.
     pub(super) fn evict_oldest(&self, newcomer: Newcomer) -> bool {
         let mut table = self.table.lock();
         let oldest = table.waiting.first_key_value().map(|(number, _)| *number);
         oldest.and_then(|number| table.evict(number, newcomer)).is_some()
     }
 
-    /// The next connection whose grace ends has to leave, until [`cancel_eviction`](Self::cancel_eviction).
+    /// The next connection whose grace period ends has to leave, until [`cancel_eviction`](Self::cancel_eviction).
     pub(super) fn reserve_next_eviction(&self) {
         self.table.lock().wanted += 1;
     }
 
-    /// Whoever waited does so no longer.
+    /// The new connection no longer waits.
     pub(super) fn cancel_eviction(&self) {
         let mut table = self.table.lock();
         table.wanted = table.wanted.saturating_sub(1);
@@ -160,7 +160,7 @@ impl Table {
 }
 
 impl TrackedConnection {
-    /// It has a slot from now on.
+    /// The connection has a slot from now on.
     pub(super) fn slot_acquired(&self) {
         let mut table = self.table.table.lock();
         let number = table.next;
@@ -171,7 +171,7 @@ impl TrackedConnection {
         *self.state.lock() = ConnectionState::Waiting(number);
     }
 
-    /// A whole head has come: from here on it gives way as all others do.
+    /// Its head has arrived: from here on it gives way like all others.
     pub(super) fn head_received(&self) {
         let before = std::mem::replace(&mut *self.state.lock(), ConnectionState::Known);
         if let ConnectionState::Waiting(number) = before {
@@ -183,7 +183,7 @@ impl TrackedConnection {
         *self.state.lock() == ConnectionState::Known
     }
 
-    /// Resolves when it has to leave for another; never, once its head has come.
+    /// Resolves when it has to leave for another; never once its head has arrived.
     pub(super) async fn evicted(&self) {
         tokio::select! {
             biased;
@@ -195,7 +195,7 @@ impl TrackedConnection {
         }
     }
 
-    /// `true`: somebody waits for its slot already.
+    /// `true`: another connection already waits for the slot.
     fn grace_is_over(&self) -> bool {
         let ConnectionState::Waiting(number) = *self.state.lock() else { return false };
         let mut table = self.table.table.lock();

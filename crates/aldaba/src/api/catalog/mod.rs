@@ -22,7 +22,7 @@ pub(crate) struct Kind {
     pub(crate) missing: Missing,
     pub(crate) built_in: &'static [&'static str],
     /// How many an organization may have. All of them are in memory, and on one page.
-    pub(crate) most: usize,
+    pub(crate) max: usize,
 }
 
 /// All of them fit on one page.
@@ -61,13 +61,13 @@ impl Kind {
     }
 
     /// Whether there is room for one more beside so many, the built-in ones among them.
-    pub(crate) fn has_room(&self, there: usize) -> Result<(), Error> {
-        if there < self.most + self.built_in.len() {
+    pub(crate) fn check_count(&self, there: usize) -> Result<(), Error> {
+        if there < self.max + self.built_in.len() {
             return Ok(());
         }
-        let Self { plural, most, .. } = self;
+        let Self { plural, max, .. } = self;
         Err(Error::conflict(format!(
-            "The organization has {most} {plural} of its own, as many as it may have. Nothing was stored; delete those that nobody \
+            "The organization has {max} {plural} of its own, as many as it may have. Nothing was stored; delete those that nobody \
              uses"
         )))
     }

@@ -185,7 +185,7 @@ const KIND: Kind = Kind {
     plural: "policies",
     missing: Missing::Policy,
     built_in: &BUILTIN_NAMES,
-    most: 500,
+    max: 500,
 };
 
 fn render(policy: &Policy) -> Value {
@@ -211,7 +211,7 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     let org = caller.org();
     let policy = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(&policy.name)?;
-    KIND.has_room(api.ask(&caller).policies().len())?;
+    KIND.check_count(api.ask(&caller).policies().len())?;
     let made = api.directory(&caller).create_policy(org, policy.clone()).await;
     made.map_err(|error| KIND.refusal(error, &policy.name))?;
     Ok(json::answer(StatusCode::CREATED, &render(&policy)))
@@ -229,7 +229,7 @@ pub(crate) async fn put(
     let policy = read(&body.read().await?.bytes, Some(&name))?;
     let directory = api.directory(&caller);
     if api.ask(&caller).policy(&name).is_err() {
-        KIND.has_room(api.ask(&caller).policies().len())?;
+        KIND.check_count(api.ask(&caller).policies().len())?;
         match directory.create_policy(org, policy.clone()).await {
             // Somebody else has made it meanwhile.
             Err(ChangeError::UidTaken) => {}

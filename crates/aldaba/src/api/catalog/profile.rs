@@ -100,7 +100,7 @@ const KIND: Kind = Kind {
     plural: "wire profiles",
     missing: Missing::Profile,
     built_in: &BUILTIN_PROFILES,
-    most: 100,
+    max: 100,
 };
 
 fn render(profile: &Profile) -> Value {
@@ -120,7 +120,7 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     let org = caller.org();
     let profile = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(profile.name())?;
-    KIND.has_room(api.ask(&caller).profiles().len())?;
+    KIND.check_count(api.ask(&caller).profiles().len())?;
     let made = api.directory(&caller).create_profile(org, &profile).await;
     made.map_err(|error| KIND.refusal(error, profile.name()))?;
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
@@ -138,7 +138,7 @@ pub(crate) async fn put(
     let profile = read(&body.read().await?.bytes, Some(&name))?;
     let directory = api.directory(&caller);
     if api.ask(&caller).profile(&name).is_err() {
-        KIND.has_room(api.ask(&caller).profiles().len())?;
+        KIND.check_count(api.ask(&caller).profiles().len())?;
         match directory.create_profile(org, &profile).await {
             // Somebody else has made it meanwhile.
             Err(ChangeError::UidTaken) => {}

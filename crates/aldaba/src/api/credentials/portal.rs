@@ -22,12 +22,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-const SHORTEST_SECONDS: u64 = 3600;
-const LONGEST_SECONDS: u64 = 7 * 24 * 3600;
-const LONGEST_DELAY_SECONDS: u64 = 3 * 24 * 3600;
-const MOST_FLAGS: usize = 25;
-const MOST_SESSIONS: usize = 1000;
-const LONGEST_SESSION_ID: usize = 64;
+const MIN_LIFETIME_SECONDS: u64 = 3600;
+const MAX_LIFETIME_SECONDS: u64 = 7 * 24 * 3600;
+const MAX_EXPIRY_DELAY_SECONDS: u64 = 3 * 24 * 3600;
+const MAX_FEATURE_FLAGS: usize = 25;
+const MAX_SESSIONS: usize = 1000;
+const MAX_SESSION_ID_BYTES: usize = 64;
 const ACCESS_FIELDS: &[&str] =
     &["application", "capabilities", "expiry", "featureFlags", "readOnly", "sessionId"];
 const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
@@ -102,25 +102,27 @@ struct AppPortalAccessOut {
 
 fn session_id(text: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@_-".contains(&byte);
-    if (1..=LONGEST_SESSION_ID).contains(&text.len()) && text.bytes().all(plain) {
+    if (1..=MAX_SESSION_ID_BYTES).contains(&text.len()) && text.bytes().all(plain) {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_SESSION_ID} letters, digits, `@`, `_` or `-`"))
+    Err(format!("must be 1 to {MAX_SESSION_ID_BYTES} letters, digits, `@`, `_` or `-`"))
 }
 
 /// What a token is to be.
-struct Asked {
+struct TokenRequest {
     capabilities: Option<Capabilities>,
     feature_flags: Vec<String>,
     lifetime: Duration,
     session: Option<String>,
 }
 
-impl Asked {
+impl TokenRequest {
     fn read(fields: &mut Fields) -> Self {
         fields.drop_empty_list("featureFlags");
-        let feature_flags = fields.set("featureFlags", MOST_FLAGS, ids::name);
-        let seconds = fields.number("expiry", SHORTEST_SECONDS, LONGEST_SECONDS).unwrap_or(LONGEST_SECONDS);
+        let feature_flags = fields.set("featureFlags", MAX_FEATURE_FLAGS, ids::name);
+        let seconds = fields
+            .number("expiry", MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS)
+            .unwrap_or(MAX_LIFETIME_SECONDS);
         let session = fields.string("sessionId");
         let session = fields.checked("sessionId", session, |session| session_id(session));
         let names =
@@ -196,10 +198,10 @@ async fn app_portal_access(
     let mut fields = Fields::parse(&body.bytes)?;
     fields.refuse_others(ACCESS_FIELDS);
     let inline = fields.take("application");
-    let asked = Asked::read(&mut fields);
+    let request = TokenRequest::read(&mut fields);
     fields.finish()?;
     let application = Inline::find(&api, &caller, &key, inline).await?.or_make(&api, &caller).await?;
-    admit(&api, &caller, &base, &application, asked).await
+    admit(&api, &caller, &base, &application, request).await
 }
 
 async fn dashboard_access(
@@ -209,9 +211,9 @@ async fn dashboard_access(
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&key).await?;
-    let lifetime = Duration::from_secs(LONGEST_SECONDS);
-    let asked = Asked { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
-    admit(&api, &caller, &base, &application, asked).await
+    let lifetime = Duration::from_secs(MAX_LIFETIME_SECONDS);
+    let request = TokenRequest { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
+    admit(&api, &caller, &base, &application, request).await
 }
 
 async fn admit(
@@ -219,9 +221,9 @@ async fn admit(
     caller: &Caller,
     base: &str,
     application: &Application,
-    asked: Asked,
+    request: TokenRequest,
 ) -> Result<Response, Error> {
-    let Asked { capabilities, feature_flags, lifetime, session } = asked;
+    let TokenRequest { capabilities, feature_flags, lifetime, session } = request;
     let (org, app) = (application.org, application.id);
     let issued_at = api.directory(caller).grant_portal_access(app, session.as_deref()).await?;
     let now = api.engine.clock().now();
@@ -242,8 +244,8 @@ async fn expire_all(
     let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(EXPIRE_FIELDS);
     fields.drop_empty_list("sessionIds");
-    let delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);
-    let sessions = fields.set("sessionIds", MOST_SESSIONS, session_id);
+    let delay = fields.number("expiry", 0, MAX_EXPIRY_DELAY_SECONDS).unwrap_or(0);
+    let sessions = fields.set("sessionIds", MAX_SESSIONS, session_id);
     fields.finish()?;
     let directory = api.directory(&caller);
     directory.end_portal_tokens(application.id, sessions, Duration::from_secs(delay)).await?;

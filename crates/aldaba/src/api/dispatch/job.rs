@@ -28,14 +28,14 @@ use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/job";
 /// The policy and the wire profile of what is told about jobs.
-const WAY: &str = "job-status";
+const POLICY: &str = "job-status";
 const EVENT_TYPE: &str = "job.status";
 const FIELDS: &[&str] = &["jobId", "jobType", "status", "result", "error", "webhookUrl", "completedAt"];
-const LONGEST_NAME: usize = 256;
-const LONGEST_ERROR: usize = 64 << 10;
+const MAX_NAME_LENGTH: usize = 256;
+const MAX_ERROR_BYTES: usize = 64 << 10;
 /// The moments, in milliseconds, that go out as they were given: with a year of four digits, and before the last that
 /// can be shown.
-const SENDABLE: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
+const SENDABLE_MILLIS: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -178,8 +178,8 @@ async fn create(
     let job_id = fields.checked("jobId", job_id, |id| job_name(id));
     let job_type = fields.required_string("jobType");
     let job_type = fields.checked("jobType", job_type, |name| match name.chars().count() {
-        1..=LONGEST_NAME if !name.chars().any(char::is_control) => Ok(()),
-        _ => Err(format!("is 1 to {LONGEST_NAME} characters, and none that controls")),
+        1..=MAX_NAME_LENGTH if !name.chars().any(char::is_control) => Ok(()),
+        _ => Err(format!("is 1 to {MAX_NAME_LENGTH} characters, and none that controls")),
     });
     let status = fields.required_string("status");
     let status = fields.checked("status", status, |status| match status.as_str() {
@@ -188,8 +188,8 @@ async fn create(
     });
     let error = fields.string("error");
     let error = fields.checked("error", error, |error| match error.len() {
-        ..=LONGEST_ERROR => Ok(()),
-        length => Err(format!("may be {LONGEST_ERROR} bytes long at most; it is {length}")),
+        ..=MAX_ERROR_BYTES => Ok(()),
+        length => Err(format!("may be {MAX_ERROR_BYTES} bytes long at most; it is {length}")),
     });
     // An empty one is none, as for the workers that ask `if (!job.webhookUrl)`.
     let url = fields.string("webhookUrl").filter(|url| !url.is_empty());
@@ -197,7 +197,7 @@ async fn create(
     let target = body::target(&api, &mut fields, "webhookUrl", url);
     let completed_at = fields.moment("completedAt");
     let completed_at =
-        fields.checked("completedAt", completed_at, |at| match SENDABLE.contains(&at.millis()) {
+        fields.checked("completedAt", completed_at, |at| match SENDABLE_MILLIS.contains(&at.millis()) {
             true => Ok(()),
             false => Err("must be a moment from the year 0000 to the 30th of December 9999".to_owned()),
         });
@@ -220,8 +220,8 @@ async fn create(
     let new = NewDispatch {
         url: url.clone(),
         credentials,
-        policy: WAY.to_owned(),
-        profile: Some(WAY.to_owned()),
+        policy: POLICY.to_owned(),
+        profile: Some(POLICY.to_owned()),
         key: None,
         headers: EndpointHeaders::default(),
         job: Some(job_id.clone()),
@@ -241,7 +241,7 @@ async fn create(
         return Ok(json::answer(StatusCode::ACCEPTED, &JobDispatched { dispatched: true, record }));
     }
     let (id, at) = dispatch::sent_at(&sent);
-    let most = api.engine.policies().of(caller.org(), WAY).limit.attempts;
+    let most = api.engine.policies().of(caller.org(), POLICY).limit.attempts;
     let record = JobOut {
         id,
         job_id: &job_id,
@@ -254,11 +254,11 @@ async fn create(
 
 /// What can stand in a header.
 fn job_name(id: &str) -> Result<(), String> {
-    let fits = (1..=LONGEST_NAME).contains(&id.len())
+    let fits = (1..=MAX_NAME_LENGTH).contains(&id.len())
         && id.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && id.trim_ascii() == id;
     let why =
-        || format!("is sent as a header: 1 to {LONGEST_NAME} signs of ASCII, with no space at its ends");
+        || format!("is sent as a header: 1 to {MAX_NAME_LENGTH} signs of ASCII, with no space at its ends");
     if fits { Ok(()) } else { Err(why()) }
 }
 

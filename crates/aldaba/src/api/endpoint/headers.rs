@@ -120,8 +120,8 @@ async fn patch(
 ) -> Result<StatusCode, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = Fields::parse(&pending.read().await?.bytes)?;
-    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
-    let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));
+    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MAX_CHANGES);
+    let removed = fields.set("deleteHeaders", MAX_CHANGES, |_| Ok(()));
     fields.finish()?;
     changes.extend(removed.into_iter().map(|name| (name, None)));
     let set =
@@ -131,4 +131,4 @@ async fn patch(
 }
 
 /// Names in one request.
-const MOST_CHANGED: usize = 250;
+const MAX_CHANGES: usize = 250;

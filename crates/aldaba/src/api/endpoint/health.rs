@@ -187,7 +187,7 @@ pub(crate) async fn resume(
     }
     let directory = api.directory(&caller);
     let outage = match recover {
-        true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
+        true => directory.resume_and_recover(&endpoint, replay::DEFAULT_RATE, once).await?,
         false => directory.resume_endpoint(&endpoint).await?,
     };
     let endpoint = app.endpoint(&endpoint.id.to_string()).await?;

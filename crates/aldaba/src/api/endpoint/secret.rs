@@ -16,8 +16,8 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-const DEFAULT_GRACE: u64 = 24 * 3600;
-const LONGEST_GRACE: u64 = 7 * 24 * 3600;
+const DEFAULT_GRACE_SECONDS: u64 = 24 * 3600;
+const MAX_GRACE_SECONDS: u64 = 7 * 24 * 3600;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -77,7 +77,7 @@ pub(crate) async fn rotate(
     let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
     fields.refuse_others(&["key", "gracePeriodSeconds"]);
     let key = fields.signing_key("key");
-    let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
+    let grace = fields.number("gracePeriodSeconds", 0, MAX_GRACE_SECONDS).unwrap_or(DEFAULT_GRACE_SECONDS);
     fields.finish()?;
     let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;

@@ -6,10 +6,10 @@ use serde::Serializer;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
-const MOST: usize = 16;
+const MAX_HEADERS: usize = 16;
 /// Bytes.
-const LONGEST_NAME: usize = 256;
-const LONGEST_VALUE: usize = 1024;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 1024;
 const FIELD: &str = "headers";
 
 /// By name in lower case.
@@ -22,7 +22,7 @@ pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
 
 /// Of a body, with what is wrong noted.
 pub(crate) fn read(fields: &mut Fields) -> Vec<(String, String)> {
-    let mut headers: Vec<_> = fields.strings(FIELD, MOST);
+    let mut headers: Vec<_> = fields.strings(FIELD, MAX_HEADERS);
     for (name, value) in &mut headers {
         if let Some(why) = wrong(name, value) {
             fields.problem_at(&[FIELD, name], why);
@@ -38,11 +38,11 @@ pub(crate) fn read(fields: &mut Fields) -> Vec<(String, String)> {
 
 fn wrong(name: &str, value: &str) -> Option<String> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(token) {
-        return Some(format!("is no name of a header: 1 to {LONGEST_NAME} letters, digits or `-`"));
+    if !(1..=MAX_NAME_BYTES).contains(&name.len()) || !name.bytes().all(token) {
+        return Some(format!("is no name of a header: 1 to {MAX_NAME_BYTES} letters, digits or `-`"));
     }
-    if value.len() > LONGEST_VALUE {
-        return Some(format!("may be {LONGEST_VALUE} bytes long at most; it is {}", value.len()));
+    if value.len() > MAX_VALUE_BYTES {
+        return Some(format!("may be {MAX_VALUE_BYTES} bytes long at most; it is {}", value.len()));
     }
     value.chars().any(char::is_control).then(|| "must hold no control characters".to_owned())
 }

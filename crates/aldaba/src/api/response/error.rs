@@ -13,11 +13,11 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 /// Seconds: what has been ended is remembered for days.
-const REVOCATIONS_AGAIN: u32 = 3600;
+const REVOCATIONS_RETRY_SECONDS: u32 = 3600;
 /// Seconds: what holds up the store holds it up for a while.
-pub(crate) const LATE_AGAIN: u32 = 5;
+pub(crate) const LATE_RETRY_SECONDS: u32 = 5;
 /// Seconds: a replay takes a while.
-const REPLAYS_AGAIN: u32 = 30;
+const REPLAYS_RETRY_SECONDS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -73,7 +73,7 @@ impl Problems {
 impl From<Problems> for Error {
     fn from(Problems { mut listed, more }: Problems) -> Self {
         if more > 0 {
-            listed.truncate(Problems::MOST);
+            listed.truncate(Problems::MAX);
             let more = more + 1;
             let place = listed.first().and_then(|problem| problem.loc.first()).map_or("body", String::as_str);
             let message = format!("and {more} more problems that are not listed");
@@ -86,8 +86,8 @@ impl From<Problems> for Error {
 }
 
 /// Bytes of a part of a place, and of what is said of it: both may repeat what the caller has written.
-const LONGEST_PART: usize = 256;
-const LONGEST_MESSAGE: usize = 2048;
+const MAX_PART_BYTES: usize = 256;
+const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The beginning of a text that is too long.
 fn shortened(mut text: String, most: usize) -> String {
@@ -110,10 +110,10 @@ impl Problem {
 
     pub(crate) fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
         let part = |part: &&str| match part.len() {
-            ..=LONGEST_PART => (*part).to_owned(),
-            _ => format!("{}…", &part[..part.floor_char_boundary(LONGEST_PART)]),
+            ..=MAX_PART_BYTES => (*part).to_owned(),
+            _ => format!("{}…", &part[..part.floor_char_boundary(MAX_PART_BYTES)]),
         };
-        Self { loc: loc.iter().map(part).collect(), msg: shortened(msg.into(), LONGEST_MESSAGE), kind }
+        Self { loc: loc.iter().map(part).collect(), msg: shortened(msg.into(), MAX_MESSAGE_BYTES), kind }
     }
 }
 
@@ -310,14 +310,14 @@ impl From<ChangeError> for Error {
                     "{most} have been ended before their time, as many as are remembered. To end all portal tokens of an \
                      application, use expire-all without sessionIds and without expiry: that is never refused"
                 ),
-                REVOCATIONS_AGAIN,
+                REVOCATIONS_RETRY_SECONDS,
             ),
             ChangeError::Repeated(key) => Self::conflict(format!(
                 "This request has been made before, and has made the API key {key}. It was shown then, and cannot be shown again: \
                  revoke it, and make another"
             )),
             ChangeError::TooManyReplays => {
-                Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_AGAIN)
+                Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_RETRY_SECONDS)
             }
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
@@ -420,7 +420,7 @@ impl From<SendError> for Error {
                 Code::Late,
                 "The store takes long, and what you sent may be stored yet. Send it again with the same idempotency-key or \
                  eventId: then it is told from a repeat",
-                LATE_AGAIN,
+                LATE_RETRY_SECONDS,
             ),
             SendError::Store(error) => error.into(),
         }

@@ -16,12 +16,12 @@ const MAX_SEGMENT_BYTES: usize = 40;
 const MAX_SHOWN_BYTES: usize = 200;
 
 /// What a difference counts. A route is near up to `FARTHEST`.
-const OTHER_METHOD: u32 = 1;
-const PARAMETER: u32 = 1;
-const ABBREVIATION: u32 = 2;
-const PREFIX: u32 = 1;
-const SEGMENT: u32 = 5;
-const FARTHEST: u32 = 9;
+const OTHER_METHOD_COST: u32 = 1;
+const PARAMETER_COST: u32 = 1;
+const ABBREVIATION_COST: u32 = 2;
+const PREFIX_COST: u32 = 1;
+const SEGMENT_COST: u32 = 5;
+const MAX_DISTANCE: u32 = 9;
 
 /// What paths abbreviate, in full.
 const LONG_FORMS: [(&str, &str); 3] = [("app", "application"), ("msg", "message"), ("stats", "statistics")];
@@ -72,8 +72,9 @@ impl KnownRoutes {
             .iter()
             .filter_map(|(other, known)| {
                 let segments: Vec<_> = known.split('/').skip(1).collect();
-                let apart = likeness.between(&given, &segments)? + u32::from(other != method) * OTHER_METHOD;
-                (apart <= FARTHEST).then(|| (apart, format!("{other} {known}")))
+                let apart =
+                    likeness.between(&given, &segments)? + u32::from(other != method) * OTHER_METHOD_COST;
+                (apart <= MAX_DISTANCE).then(|| (apart, format!("{other} {known}")))
             })
             .collect();
         // Among those that are as near, the order of the declarations.
@@ -96,9 +97,9 @@ impl<'a> Likeness<'a> {
             last.push(last[last.len() - 1] + left_out(name));
         }
         for segment in given {
-            let mut row = vec![last[0] + SEGMENT];
+            let mut row = vec![last[0] + SEGMENT_COST];
             for (place, name) in known.iter().enumerate() {
-                let other = (last[place + 1] + SEGMENT).min(row[place] + left_out(name));
+                let other = (last[place + 1] + SEGMENT_COST).min(row[place] + left_out(name));
                 let same = self.segment(segment, name).map(|apart| last[place] + apart);
                 row.push(same.map_or(other, |same| same.min(other)));
             }
@@ -109,7 +110,7 @@ impl<'a> Likeness<'a> {
 
     fn segment(&mut self, given: &'a str, known: &'a str) -> Option<u32> {
         if is_parameter(known) {
-            return Some(PARAMETER);
+            return Some(PARAMETER_COST);
         }
         if is_prefix(known) || is_prefix(given) {
             return (given == known).then_some(0);
@@ -128,7 +129,7 @@ fn is_prefix(name: &str) -> bool {
 
 /// Many leave out what all paths begin with.
 fn left_out(name: &str) -> u32 {
-    if is_prefix(name) { PREFIX } else { SEGMENT }
+    if is_prefix(name) { PREFIX_COST } else { SEGMENT_COST }
 }
 
 fn compare(given: &str, known: &str) -> Option<u32> {
@@ -144,7 +145,7 @@ fn compare(given: &str, known: &str) -> Option<u32> {
         (apart <= given.len() / 3).then(|| u32::try_from(apart).unwrap_or(u32::MAX).saturating_add(more))
     };
     let in_full = LONG_FORMS.iter().find(|(short, _)| *short == known);
-    apart(known, 0).or_else(|| in_full.and_then(|(_, long)| apart(long, ABBREVIATION)))
+    apart(known, 0).or_else(|| in_full.and_then(|(_, long)| apart(long, ABBREVIATION_COST)))
 }
 
 #[cfg(test)]

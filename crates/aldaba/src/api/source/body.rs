@@ -145,7 +145,7 @@ pub(crate) fn read_change(org: OrgId, body: &[u8], before: Option<&NewSource>) -
 
 fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Result<NewSource, Error> {
     // Those of the second list are refused below, with a word on where they belong.
-    fields.refuse_others_but(FIELDS, &config::KNOWN_BY);
+    fields.refuse_others_but(FIELDS, &config::SECRET_NAMES);
     let keeps = |fields: &Fields, name: &str| before.filter(|_| !fields.has(name));
     let name = match keeps(&fields, "name") {
         Some(before) => Some(before.name.clone()),
@@ -179,7 +179,7 @@ fn read_fields(org: OrgId, mut fields: Fields, before: Option<&NewSource>) -> Re
     if !is_known && !kind.is_empty() {
         fields.problem("type", format!("is none of {}", SOURCE_TYPES.join(", ")));
     }
-    for name in config::KNOWN_BY {
+    for name in config::SECRET_NAMES {
         if fields.has(name) {
             fields.problem(name, "belongs into `config`");
         }

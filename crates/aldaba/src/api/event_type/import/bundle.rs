@@ -22,8 +22,8 @@ const ONES: [&str; 12] = [
     "contentSchema",
 ];
 /// How many references may follow each other, and how many schemas one may need.
-const LONGEST_CHAIN: usize = 32;
-const MOST_PARTS: usize = 1_000;
+const MAX_REFERENCE_DEPTH: usize = 32;
+const MAX_PARTS: usize = 1_000;
 /// Words of OpenAPI 3.0 that are written in other words, or left out.
 const REWORDED: [&str; 3] = ["nullable", "exclusiveMinimum", "exclusiveMaximum"];
 
@@ -48,7 +48,7 @@ impl<'d> Document<'d> {
         mut value: &'d Value,
         mut place: Vec<String>,
     ) -> Result<(&'d Value, Vec<String>), Flaw> {
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_REFERENCE_DEPTH {
             let Some(reference) = value.get("$ref").and_then(Value::as_str) else {
                 return Ok((value, place));
             };
@@ -199,8 +199,8 @@ impl Parts<'_, '_> {
     /// The name under `$defs` of what a reference leads to: its last word, if that is free.
     fn name(&mut self, reference: &str, place: &[String]) -> Result<String, Flaw> {
         let (part, origin) = self.document.find(reference, place)?;
-        if self.names.len() >= MOST_PARTS {
-            return Err(Flaw::new(place, format!("needs more than {MOST_PARTS} other schemas")));
+        if self.names.len() >= MAX_PARTS {
+            return Err(Flaw::new(place, format!("needs more than {MAX_PARTS} other schemas")));
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let last: String = origin.last().map_or("schema", String::as_str).chars().map(plain).collect();

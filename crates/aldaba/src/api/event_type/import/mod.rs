@@ -163,13 +163,13 @@ fn parse(text: &str) -> Result<Value, String> {
 /// Imports that are worked on at a time; others wait. One may keep a few times [`EventTypes::MAX_SCHEMA_BYTES`] in memory.
 ///
 /// [`EventTypes::MAX_SCHEMA_BYTES`]: aldaba_engine::EventTypes::MAX_SCHEMA_BYTES
-const AT_ONCE: usize = 2;
+const MAX_IMPORTS: usize = 2;
 
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+static IMPORT_PERMITS: Semaphore = Semaphore::const_new(MAX_IMPORTS);
 
 async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
-    let Ok(place) = PLACES.acquire().await else { return Err(Error::server()) };
+    let Ok(place) = IMPORT_PERMITS.acquire().await else { return Err(Error::server()) };
     // All of it where no other request waits for the thread: what is written out is large.
     let runtime = Handle::current();
     apart(move || {

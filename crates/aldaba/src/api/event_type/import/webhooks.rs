@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Where documents list them. OpenAPI 3.0 has no word of its own for it.
 const SECTIONS: [&str; 2] = ["webhooks", "x-webhooks"];
 const METHODS: [&str; 5] = ["post", "put", "patch", "get", "delete"];
-const MOST_FLAWS: usize = 50;
+const MAX_FLAWS: usize = 50;
 
 /// What is wrong with a document, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
         };
         for (name, item) in webhooks {
             let place = vec![section.to_owned(), name.clone()];
-            if flaws.len() >= MOST_FLAWS {
+            if flaws.len() >= MAX_FLAWS {
                 break;
             }
             if found.contains_key(name.as_str()) {
@@ -83,7 +83,7 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
             }
         }
     }
-    flaws.truncate(MOST_FLAWS);
+    flaws.truncate(MAX_FLAWS);
     if flaws.is_empty() { Ok(found.into_values().collect()) } else { Err(Refused::Flaws(flaws)) }
 }
 

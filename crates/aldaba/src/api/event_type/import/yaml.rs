@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// How deep values may be nested: as deep as JSON may be.
-const DEEPEST: usize = 127;
+const MAX_DEPTH: usize = 127;
 /// What aliases may make of a document: values, and bytes of texts.
-const MOST_VALUES: usize = 200_000;
-const MOST_BYTES: usize = 8 << 20;
+const MAX_VALUES: usize = 200_000;
+const MAX_BYTES: usize = 8 << 20;
 
 /// One document, with its aliases written out.
 pub(super) fn read(text: &str) -> Result<Value, String> {
@@ -70,9 +70,9 @@ impl Reader {
     fn grow(&mut self, more: Size) -> Result<(), String> {
         self.size.values = self.size.values.saturating_add(more.values);
         self.size.bytes = self.size.bytes.saturating_add(more.bytes);
-        if self.size.values > MOST_VALUES || self.size.bytes > MOST_BYTES {
+        if self.size.values > MAX_VALUES || self.size.bytes > MAX_BYTES {
             return Err(format!(
-                "there are more than {MOST_VALUES} values or {MOST_BYTES} bytes, aliases written out"
+                "there are more than {MAX_VALUES} values or {MAX_BYTES} bytes, aliases written out"
             ));
         }
         Ok(())
@@ -82,8 +82,8 @@ impl Reader {
         if let Some(tag) = tag {
             return Err(format!("the tag {tag} is not supported"));
         }
-        if self.open.len() >= DEEPEST {
-            return Err(format!("values are nested more than {DEEPEST} levels deep"));
+        if self.open.len() >= MAX_DEPTH {
+            return Err(format!("values are nested more than {MAX_DEPTH} levels deep"));
         }
         if self.wants_key() {
             return Err("a key is a list or an object; keys are texts".into());
@@ -116,8 +116,8 @@ impl Reader {
         let (value, size) = self.anchors.get(&anchor).ok_or_else(inside_itself)?;
         let (value, size) = match self.wants_key() {
             // Checked before it is copied: that is what the limit is for.
-            false if self.size.values + size.values > MOST_VALUES => (Value::Null, *size),
-            false if self.size.bytes + size.bytes > MOST_BYTES => (Value::Null, *size),
+            false if self.size.values + size.values > MAX_VALUES => (Value::Null, *size),
+            false if self.size.bytes + size.bytes > MAX_BYTES => (Value::Null, *size),
             _ => (value.clone(), *size),
         };
         self.grow(size)?;
