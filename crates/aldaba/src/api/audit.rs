@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Rows that one request looks at. A filter that finds little goes on from there.
+/// Rows that one request reads. A page that ends early can be continued from there.
 const MAX_ROWS_WALKED: usize = 10_000;
 
-/// What actions begin with.
+/// The first parts of actions.
 const RESOURCE_TYPES: [&str; 14] = [
     "api_key",
     "application",

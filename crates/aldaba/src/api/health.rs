@@ -92,8 +92,8 @@ struct RestartingTask {
     restarts: u64,
 }
 
-/// Whether the server can do its work. Queue and cache are in the database and in memory; they are
-/// named because clients of this API look for them.
+/// Whether the server can do its work. Queue and cache are in the database and in memory; clients of this API look
+/// for their names.
 pub(crate) async fn check(State(api): State<Api>) -> Response {
     let (status, database) = match PublicQuestions(&api.engine).check_store().await {
         Ok(()) => (StatusCode::OK, "ok"),
@@ -113,22 +113,22 @@ pub(crate) async fn check(State(api): State<Api>) -> Response {
     json::answer(status, &body)
 }
 
-/// Without names and organizations, because anybody may ask for this.
+/// Without names and organizations, because anybody may ask.
 fn tokens(api: &Api) -> Value {
     let (expiring, first) = api.tokens.expiring().count(api.engine.clock().now());
     let status = if expiring == 0 { "ok" } else { "expiring" };
     json!({"status": status, "expiring": expiring, "firstExpiresAt": first.map(json::shown_time)})
 }
 
-/// It changes nothing about the answer's status: a task that is restarted is no reason to send requests elsewhere. Why it
-/// panicked is in the log, because anybody may ask for this.
+/// Does not change the status of the response: a restarted task is no reason to send requests elsewhere. The log says
+/// why it panicked; anybody may ask here.
 fn background(restarted: &[RestartedTask]) -> Value {
     let status = if restarted.is_empty() { "ok" } else { "error" };
     let task = |task: &RestartedTask| json!({"name": task.name, "restarts": task.restarts});
     json!({"status": status, "restarting": restarted.iter().map(task).collect::<Vec<_>>()})
 }
 
-/// A clock that is not trusted keeps the server from no work that somebody waits for: it is no reason to answer 503.
+/// An untrusted clock does not stop accepting and delivering, so it is no reason for a 503.
 fn clock(api: &Api) -> Option<Value> {
     let ClockState { trusted, shown, expected, trusted_in } = api.engine.clock_state()?;
     let body = json!({

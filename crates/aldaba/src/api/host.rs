@@ -1,4 +1,4 @@
-//! Hosts that are held back because they look down.
+//! Hosts whose requests are held because they look down.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -90,7 +90,7 @@ fn render(host: &HeldHost) -> HostOut<'_> {
     }
 }
 
-/// Where a gate stands in the list.
+/// The position of a gate in the list.
 fn cursor(host: &HeldHost) -> String {
     let ScopeOut { scope, application_id } = scope(host.key.scope);
     format!("{}|{}", host.key.origin.as_str(), application_id.as_deref().unwrap_or(scope))
@@ -110,7 +110,7 @@ pub(crate) async fn list(State(api): State<Api>, query: Query, caller: Caller) -
     Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
 }
 
-/// Opens all gates of the caller's at an origin. Those of other organizations there stay as they are.
+/// Opens all gates of the caller at an origin. Those of other organizations stay as they are.
 pub(crate) async fn release(
     State(api): State<Api>,
     caller: Caller,

@@ -1,5 +1,5 @@
-//! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
-//! messages. They are endpoints like any other, of an application that the management organization has for it.
+//! Operational webhooks: endpoints of the organization itself, which receive events about its endpoints and messages.
+//! They belong to an application that the management organization has for it.
 
 use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
@@ -84,12 +84,12 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The path to one of its endpoints, as the management organization has it.
+/// The path to an endpoint in the management organization.
 fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
     Ids((caller.org().to_string(), endpoint))
 }
 
-/// The application is made with the first endpoint.
+/// Creates the application with the first endpoint.
 async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
     let org = caller.org();
     let caller_there = caller.at_management();
@@ -104,7 +104,7 @@ async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
         metadata: "{}".into(),
     };
     match api.directory(caller).create_application(new, None).await {
-        // Somebody else was first.
+        // Another request was first.
         Ok(_) | Err(ChangeError::UidTaken) => Ok(()),
         Err(error) => Err(error.into()),
     }

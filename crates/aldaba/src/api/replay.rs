@@ -1,4 +1,4 @@
-//! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
+//! Replays: what died, what is missing, or what a filter selects; their progress; and resends.
 
 use crate::api::attempt::{self, AttemptOut};
 use crate::api::request::body::Pending;
@@ -71,7 +71,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What all replays answer.
+/// The responses of all replays.
 fn started(route: Route) -> Route {
     route.answers::<TaskOut>(StatusCode::ACCEPTED).answers::<CountOut>(StatusCode::OK)
 }
@@ -141,13 +141,13 @@ struct CountOut {
     most: usize,
 }
 
-/// Deliveries in a second, when nobody says how many.
+/// Deliveries per second by default.
 pub(crate) const DEFAULT_RATE: u32 = 500;
 const MAX_RATE: u64 = 10_000;
 const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
-/// Of a bulk replay besides.
+/// Further fields of a bulk replay.
 const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
-/// How long a resend is waited for. What is on the wire by then goes on without the caller.
+/// How long a request waits for a resend. Then the attempt goes on without it.
 const RESEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn recover(
@@ -200,7 +200,7 @@ async fn start(
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
 }
 
-/// What a request asks for.
+/// The replay to start.
 struct ReplayRequest {
     filter: ReplayFilter,
     rate: u32,
@@ -251,7 +251,7 @@ impl ReplayRequest {
                     fields.problem("status", message);
                 }
             }
-            // Ours: also what the endpoint was never sent.
+            // Aldaba's own field: also what the endpoint was never sent.
             filter.missing = fields.boolean_or("missing", false);
             filter.status_class = fields.number("statusCodeClass", 0, 500).map(|class| class as u16);
             if filter.status_class.is_some_and(|class| class % 100 != 0) {
@@ -321,7 +321,7 @@ pub(crate) fn render(replay: &Replay) -> TaskOut {
     TaskOut { id: replay.id, status, task: name(replay.kind), updated_at: replay.updated_at, data }
 }
 
-/// How much of the time that it is about lies behind it, from 0 to 1.
+/// The covered part of the replay's time range, from 0 to 1.
 fn progress(replay: &Replay) -> f64 {
     if replay.state == ReplayState::Finished {
         return 1.0;
@@ -372,8 +372,8 @@ pub(crate) async fn cancel(
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
-/// One attempt by hand. The answer comes when it has been made, whatever came of it; or after a while, while it
-/// is still under way.
+/// Makes one manual attempt. The response follows the attempt, whatever its outcome, or comes after a timeout while
+/// the attempt runs.
 pub(crate) async fn resend(
     State(api): State<Api>,
     caller: Caller,

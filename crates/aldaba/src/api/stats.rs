@@ -1,4 +1,4 @@
-//! Numbers of attempts. They are counted when results are written, never when somebody asks.
+//! Numbers of attempts. The store counts them when it records attempts, never when a client asks.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;

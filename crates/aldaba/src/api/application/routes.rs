@@ -159,15 +159,15 @@ fn render(application: &Application) -> ApplicationOut<'_> {
 }
 
 const FIELDS: &[&str] = &["name", "uid", "throttleRate", "rateLimit", "metadata"];
-/// What is shown besides. Whoever changes an application may send back all that they have read.
+/// Fields that responses add. A client may send back everything that it has read.
 const READ_ONLY_FIELDS: [&str; 4] = ["id", "alertEmail", "createdAt", "updatedAt"];
 
-/// A new one.
+/// Reads an application to create.
 pub(crate) fn read(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     read_fields(org, Fields::parse(body)?)
 }
 
-/// One that may be there already.
+/// Reads an application that may exist.
 fn read_change(org: OrgId, body: &[u8]) -> Result<NewApplication, Error> {
     let mut fields = Fields::parse(body)?;
     fields.forget(&READ_ONLY_FIELDS);
@@ -231,7 +231,7 @@ pub(crate) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
-/// Puts other values in the place of those there are, or makes the application.
+/// Replaces an application, or creates it.
 async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -245,18 +245,19 @@ async fn put(
     }
     let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
     let mut new = read_change(org, &body.bytes)?;
-    // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
+    // The name in the path stays the application's uid: otherwise the same request would create another one next
+    // time.
     let names_none = bounded_json::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
     let mut tries = api.engine.directory().tries();
     loop {
         let Some(current) = questions.find_application(&key).await? else {
-            // Asked at each look: another request may just have deleted it.
+            // Checked after each read: another request may just have deleted it.
             may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(key.clone()));
             let is_named_so = uid.as_ref() == Some(&key);
             let asked = NewApplication { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_application(asked, once).await {
-                // Another request has just made it: this one changes it.
+                // Another request has just created it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
                 Err(error) => return Err(api.refusal(&caller, error, Subject::Application, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
@@ -331,7 +332,7 @@ async fn set_alert_email(
     }
 }
 
-/// Whether mail can be sent there is for a mail server to say; this only keeps out what is no address.
+/// Refuses texts that are no address. Whether mail arrives there is for a mail server to say.
 fn is_address(text: &str) -> Result<(), String> {
     let plain = |part: &str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
     let bracket = text.contains(['<', '>', ',', ';', '"', '\\']);

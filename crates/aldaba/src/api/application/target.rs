@@ -52,7 +52,7 @@ impl Inline {
         }
     }
 
-    /// Makes it, if there is none.
+    /// Creates the application if there is none.
     pub(crate) async fn or_make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
         match self {
             Self::Existing(application) => Ok(application),

@@ -1,4 +1,4 @@
-//! Lists of attempts, and how many there are.
+//! Lists and counts of attempts.
 
 use super::AttemptOut;
 use crate::api::attempt;

@@ -1,4 +1,4 @@
-//! Attempts: one of them, and how they are shown.
+//! One attempt, and how attempts are shown.
 
 use crate::api::message::MessageOut;
 use crate::api::request::ids::Ids;
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Statuses as they travel. An attempt is a success or a failure; a message that waits for its next attempt is
+/// Statuses as the API names them. An attempt is a success or a failure; a message that waits for its next attempt is
 /// being sent.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -131,7 +131,7 @@ pub(crate) fn render_with<'a>(
     }
 }
 
-/// What came back as text: bytes that are none as base64, and where nothing came, why.
+/// The response as text: binary as base64, and without a response the reason.
 fn response(attempt: &Attempt) -> Cow<'_, str> {
     if attempt.status_code.is_none() && attempt.response.is_empty() {
         return attempt.error.as_str().into();

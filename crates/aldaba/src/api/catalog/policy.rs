@@ -1,4 +1,4 @@
-//! Policies: what endpoints can name, and what each would do.
+//! The retry policies of an organization, and previews of them.
 
 use super::Kind;
 use crate::api::catalog;
@@ -180,19 +180,14 @@ struct PolicyOut {
     built_in: bool,
 }
 
-const KIND: Kind = Kind {
-    word: "policy",
-    plural: "policies",
-    missing: Missing::Policy,
-    built_in: &BUILTIN_NAMES,
-    max: 500,
-};
+const KIND: Kind =
+    Kind { word: "policy", plural: "policies", missing: Missing::Policy, built_in: &BUILTIN_NAMES, max: 500 };
 
 fn render(policy: &Policy) -> Value {
     KIND.render(policy.to_json(), &policy.name)
 }
 
-/// Where a field such as `schedule.delays[1]` stands in a body.
+/// The location of a field such as `schedule.delays[1]` in a body.
 fn place(field: &str) -> Vec<&str> {
     let parts = field.split('.').flat_map(|part| {
         let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
@@ -217,7 +212,7 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     Ok(json::answer(StatusCode::CREATED, &render(&policy)))
 }
 
-/// Puts a policy in the place of the one with its name, or makes it.
+/// Replaces a policy, or creates it.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -231,7 +226,7 @@ pub(crate) async fn put(
     if api.ask(&caller).policy(&name).is_err() {
         KIND.check_count(api.ask(&caller).policies().len())?;
         match directory.create_policy(org, policy.clone()).await {
-            // Somebody else has made it meanwhile.
+            // Another request has just created it.
             Err(ChangeError::UidTaken) => {}
             made => {
                 made.map_err(|error| KIND.refusal(error, &name))?;

@@ -1,4 +1,4 @@
-//! Wire profiles: what endpoints can name.
+//! The wire profiles of an organization.
 
 use super::Kind;
 use crate::api::catalog;
@@ -126,7 +126,7 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
 }
 
-/// Puts a wire profile in the place of the one with its name, or makes it.
+/// Replaces a wire profile, or creates it.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -140,7 +140,7 @@ pub(crate) async fn put(
     if api.ask(&caller).profile(&name).is_err() {
         KIND.check_count(api.ask(&caller).profiles().len())?;
         match directory.create_profile(org, &profile).await {
-            // Somebody else has made it meanwhile.
+            // Another request has just created it.
             Err(ChangeError::UidTaken) => {}
             made => {
                 made.map_err(|error| KIND.refusal(error, &name))?;

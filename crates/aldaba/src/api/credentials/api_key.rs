@@ -1,4 +1,4 @@
-//! API keys: made, listed, renamed and revoked. A key is shown once, to whoever has made it.
+//! API keys: creating, listing, renaming and revoking. A key is shown once, in the response to its creation.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -125,7 +125,7 @@ fn render(key: &ApiKey) -> ApiKeyOut {
 const SCOPES: &str =
     "`admin` (everything), `send` (messages alone) or `read` (everything but changes and secrets)";
 const FIELDS: &[&str] = &["name", "scope", "appId", "expiresAt"];
-/// What a list shows besides.
+/// Fields that responses add.
 const READ_ONLY_FIELDS: [&str; 4] = ["id", "prefix", "createdAt", "lastUsedAt"];
 
 fn name(fields: &mut Fields) -> Option<String> {

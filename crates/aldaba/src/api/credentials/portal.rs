@@ -1,4 +1,4 @@
-//! Tokens for an application's portal, and their ends.
+//! Tokens for an application's portal, and their revocation.
 
 use crate::api::application::ApplicationIn;
 use crate::api::application::target::Inline;
@@ -108,7 +108,7 @@ fn session_id(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_SESSION_ID_BYTES} letters, digits, `@`, `_` or `-`"))
 }
 
-/// What a token is to be.
+/// The token to issue.
 struct TokenRequest {
     capabilities: Option<Capabilities>,
     feature_flags: Vec<String>,
@@ -148,16 +148,16 @@ impl TokenRequest {
     }
 }
 
-/// Where this server is reached, as far as it knows.
+/// The URL of this server, as far as it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct PublicUrl {
-    /// By its operator.
+    /// From the setting.
     pub(crate) told: Option<String>,
     pub(crate) address: SocketAddr,
 }
 
 impl PublicUrl {
-    /// What the operator says, else where the request has found it, else where it listens.
+    /// The operator's URL, else the host of the request, else the listening address.
     fn of(&self, parts: &Parts) -> String {
         if let Some(told) = &self.told {
             return told.trim_end_matches('/').to_owned();
@@ -171,7 +171,7 @@ impl PublicUrl {
     }
 }
 
-/// The server's address as the caller knows it.
+/// The server's URL as the caller knows it.
 pub(crate) struct Base(pub(crate) String);
 
 impl FromRequestParts<Api> for Base {
@@ -191,7 +191,7 @@ async fn app_portal_access(
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
     if body.bytes.trim_ascii().is_empty() {
-        // A body that got lost on the way may have said `readOnly`.
+        // A body that got lost on the way may have had `readOnly`.
         let message = "the body is empty; send `{}` for access to everything in the application for 7 days, or say less";
         return Err(Problem::decode(&["body"], message).into());
     }
@@ -229,7 +229,7 @@ async fn admit(
     let now = api.engine.clock().now();
     let new = NewPortalToken { org, app, issued_at, now, lifetime, capabilities, feature_flags, session };
     let token = api.tokens.issue_portal(&new);
-    // Behind the `#`, where no server and no log sees it.
+    // After the `#`, where no server and no log sees it.
     let url = format!("{base}/portal#key={token}");
     Ok(json::answer(StatusCode::OK, &AppPortalAccessOut { url, token }))
 }

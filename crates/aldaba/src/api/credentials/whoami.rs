@@ -1,4 +1,4 @@
-//! Who a caller is, and the end of its token.
+//! The caller's own credential, and its end.
 
 use crate::api::request::json;
 use crate::api::routing::auth::Access;

@@ -1,5 +1,4 @@
-//! Deliveries that need not arrive any more: dead ones leave the dead letter, waiting ones are
-//! cancelled.
+//! Discards deliveries: dead ones leave the dead letter, pending ones are cancelled.
 
 use super::query::phase;
 use crate::api::request::body::Pending;
@@ -132,7 +131,7 @@ struct DiscardOut {
     done: bool,
 }
 
-/// In slices, so that nobody waits long for the writer; what is left is for the next request.
+/// Works in slices, so that other requests do not wait long for the writer; the next request continues.
 pub(crate) async fn many(
     State(api): State<Api>,
     caller: Caller,
@@ -183,7 +182,7 @@ pub(crate) async fn many(
         }
     };
     let mut out = DiscardOut::default();
-    // One row for all slices.
+    // One row of the audit log for all slices.
     let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
     let action = AuditAction { endpoint: filter.endpoint, ..AuditAction::new(action, "").of_app(app) };
     let entry = api.engine.entry(caller.actor(), action);
@@ -212,7 +211,7 @@ pub(crate) async fn many(
     Ok(json::answer(StatusCode::OK, &out))
 }
 
-/// Cancels what waits for an endpoint and was accepted before a moment.
+/// Cancels the pending deliveries of an endpoint that were accepted before a moment.
 pub(crate) async fn messages(
     State(api): State<Api>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The ends of jobs, told to the URLs that the jobs were given.
+//! Job webhooks: notify the URL of a job that the job finished.
 
 use super::{Record, STATES};
 use crate::api::dispatch;
@@ -27,14 +27,14 @@ use std::ops::Range;
 use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/job";
-/// The policy and the wire profile of what is told about jobs.
+/// The policy and the wire profile of job webhooks.
 const POLICY: &str = "job-status";
 const EVENT_TYPE: &str = "job.status";
 const FIELDS: &[&str] = &["jobId", "jobType", "status", "result", "error", "webhookUrl", "completedAt"];
 const MAX_NAME_LENGTH: usize = 256;
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// The moments, in milliseconds, that go out as they were given: with a year of four digits, and before the last that
-/// can be shown.
+/// The moments, in milliseconds, that are sent as they were given: with a four-digit year, and before the last one
+/// that can be shown.
 const SENDABLE_MILLIS: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -121,7 +121,7 @@ struct JobOut<'a> {
     record: Record<'a>,
 }
 
-/// What a receiver gets.
+/// The payload that a receiver gets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload<'a> {
@@ -133,7 +133,7 @@ struct Payload<'a> {
     completed_at: String,
 }
 
-/// Of a stored one.
+/// A stored payload.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told<'a> {
@@ -141,7 +141,7 @@ struct Told<'a> {
     job_type: Cow<'a, str>,
 }
 
-/// The one field whose exact text counts.
+/// The field whose exact text is sent.
 #[derive(Deserialize)]
 struct Given<'a> {
     #[serde(default, borrow)]
@@ -191,7 +191,7 @@ async fn create(
         ..=MAX_ERROR_BYTES => Ok(()),
         length => Err(format!("may be {MAX_ERROR_BYTES} bytes long at most; it is {length}")),
     });
-    // An empty one is none, as for the workers that ask `if (!job.webhookUrl)`.
+    // An empty URL counts as none, as for workers that check `if (!job.webhookUrl)`.
     let url = fields.string("webhookUrl").filter(|url| !url.is_empty());
     let is_told = url.is_some();
     let target = body::target(&api, &mut fields, "webhookUrl", url);
@@ -228,7 +228,7 @@ async fn create(
         event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
     let (sent, _) = api.engine.dispatch(&application.by_id(), new).await.map_err(|error| match error {
-        // What the schema is about is made of the fields of the request, and they have the same names.
+        // The schema's problems lie in fields of the request, which have the same names.
         DispatchError::Send(SendError::Unfit(unfit)) => {
             Error::problems(schema_violations::problems(&unfit, &["body"]))
         }
@@ -252,7 +252,7 @@ async fn create(
     Ok(json::sized_answer(StatusCode::ACCEPTED, &JobDispatched { dispatched: true, record }, size))
 }
 
-/// What can stand in a header.
+/// Checks that a name can be sent as a header.
 fn job_name(id: &str) -> Result<(), String> {
     let fits = (1..=MAX_NAME_LENGTH).contains(&id.len())
         && id.bytes().all(|byte| matches!(byte, b' '..=b'~'))

@@ -1,4 +1,4 @@
-//! Sending to a URL that is no endpoint.
+//! Sends to URLs that are no endpoints.
 
 use crate::api::endpoint::body;
 use crate::api::endpoint::headers;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/dispatch";
-/// The type of what is dispatched without one.
+/// The event type of a dispatch without one.
 const EVENT_TYPE: &str = "dispatch";
 const FIELDS: &[&str] = &[
     "url",
@@ -170,7 +170,7 @@ impl<'a> Record<'a> {
             attempts: delivery.status.attempts,
             max_attempts: api.engine.policies().of(org, policy).limit.attempts,
             last_status_code: last.and_then(|last| last.status_code),
-            // What ended without an attempt has no error of one.
+            // A delivery that ended without an attempt has no error of an attempt.
             last_error: error.or_else(|| ended.filter(|_| last.is_none())),
             last_attempt_at: last.map(|last| last.started_at),
             created_at: message.created_at,
@@ -178,7 +178,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// One that was accepted a moment ago.
+    /// A message that was just accepted.
     pub(crate) fn new(url: &'a str, payload: &'a str, max_attempts: Option<u32>, at: Timestamp) -> Self {
         Self {
             url,
@@ -207,7 +207,7 @@ fn render<'a>(api: &Api, org: OrgId, dispatch: &'a Dispatch) -> DispatchOut<'a> 
     }
 }
 
-/// The one field whose exact text counts.
+/// The field whose exact text is sent.
 #[derive(Deserialize)]
 struct Payload<'a> {
     #[serde(default, borrow)]
@@ -255,7 +255,7 @@ fn read(
     Ok((NewDispatch { url, credentials, policy, profile, key, headers, job: None, event }, payload))
 }
 
-/// A payload that can be kept and sent.
+/// Checks the size and the depth of a payload.
 pub(crate) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload: &str) -> Result<(), Error> {
     let most = api.limits.payload;
     if payload.len() > most {
@@ -267,7 +267,7 @@ pub(crate) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload:
     Ok(())
 }
 
-/// A URL and the credentials that were in it.
+/// The URL, and the credentials that were in it.
 pub(crate) fn parts(target: Option<TargetUrl>) -> Result<(String, Option<(String, String)>), Error> {
     let target = target.ok_or_else(Error::server)?;
     let credentials = target.credentials.map(|BasicCredentials { user, password }| (user, password));
@@ -307,11 +307,11 @@ async fn create(
     Ok(json::sized_answer(StatusCode::ACCEPTED, &out, 512 + payload.len()))
 }
 
-/// What was accepted, and when.
+/// The accepted message, and when it was accepted.
 pub(crate) fn sent_at(sent: &Sent) -> (MessageId, Timestamp) {
     match sent {
         Sent::New { message, at, .. } => (*message, *at),
-        // It is no longer kept; its key is.
+        // The message is no longer kept; its key is.
         Sent::Before { message } => (*message, message.created_at()),
     }
 }

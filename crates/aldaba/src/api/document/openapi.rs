@@ -1,4 +1,4 @@
-//! The API's document (OpenAPI 3.1), made from the table of routes.
+//! The API's document (OpenAPI 3.1), made from the declared routes.
 
 use super::guides::{self, Guide};
 use crate::api::routing::auth::Access;
@@ -15,7 +15,7 @@ has an example that is accepted as it stands; ids in paths are those of your own
 `example.com` are placeholders: put a receiver of your own in their place, or the server sends its requests, and its retries, there. Begin \
 with `POST /api/v1/app`, then an endpoint, then a message. [How do I …?](/docs/guides/README) answers by recipes.";
 
-/// What the page begins with.
+/// The description at the top of the page.
 fn introduction() -> String {
     let link = |guide: &Guide| format!("- [{}](/docs/guides/{})", guide.title, guide.name);
     let links: Vec<_> = guides::ALL.iter().map(link).collect();
@@ -64,7 +64,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     })
 }
 
-/// What senders speak to. It lies beside the API: who has the token in its path needs no other.
+/// The URLs of sources. They are outside of the API: the token in the path is the only credential.
 fn describe_door() -> Value {
     let parameters = json!([{
         "name": "token",
@@ -150,7 +150,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// The resource that the route is about: the middle of its id, as words.
+/// The resource of the route: the middle of its id, as words.
 fn tag(route: &Route) -> String {
     let resource = route.id.split('.').nth(1).unwrap_or("other");
     let words = resource.split('-').map(|word| {
@@ -218,20 +218,20 @@ fn responses(route: &Route) -> Map<String, Value> {
     let own = route.answers.iter().map(|(status, answer)| (*status, content(*status, answer)));
     let common =
         common_errors(route).into_iter().map(|status| (status, content(status, &ResponseBody::Error)));
-    // What the route says itself comes last and counts.
+    // The route's own responses come last and replace the common ones.
     common.chain(own).map(|(status, described)| (status.as_str().to_owned(), described)).collect()
 }
 
-/// The errors that a route has by what it takes.
+/// The errors of every route of this kind.
 fn common_errors(route: &Route) -> Vec<StatusCode> {
-    // Too much work, or a store that cannot answer now.
+    // An overloaded server, or a store that cannot respond now.
     let mut statuses = vec![StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_REQUEST];
     if route.access != Access::Open {
         statuses.extend([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS]);
-        // What speaks for one application, once that is gone.
+        // A caller for one application, once that is deleted.
         statuses.push(StatusCode::NOT_FOUND);
     }
-    // What an idempotency key has made may be deleted by now.
+    // The result of an idempotency key may have been deleted.
     if route.path.contains('{') || route.keyed {
         statuses.push(StatusCode::NOT_FOUND);
     }

@@ -1,4 +1,4 @@
-//! How many requests a second an organization, and each of its applications, may make.
+//! Limits the requests per second of an organization, and of each of its applications.
 
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
@@ -15,20 +15,20 @@ use std::time::Duration;
 
 /// Locks, so that requests of different callers do not wait for each other.
 const SHARDS: usize = 16;
-/// Owners that one of them remembers. Past it those go who have made no request lately; if all have, all go,
-/// and begin anew with a full burst.
+/// Owners that one shard remembers. Beyond, owners without recent requests are forgotten; if all have some, all are
+/// forgotten, and begin with a full burst.
 const MAX_OWNERS_PER_SHARD: usize = 8192;
-/// Parts of a request. What only reads counts as one of them.
+/// Parts of a request. A read counts as one part.
 const PARTS_PER_REQUEST: u64 = 4;
 
-/// Whose requests are counted together.
+/// Callers whose requests count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateOwner {
     Organization(OrgId),
     Application(OrgId, AppId),
-    /// Its sender.
+    /// The source's sender.
     Source(SourceId),
-    /// Whoever sends to it and is not its sender.
+    /// Senders to the source that are not verified.
     Strangers(SourceId),
 }
 
@@ -42,7 +42,7 @@ impl RateOwner {
     }
 }
 
-/// Every request pays for it, so it looks at no more than tells owners apart.
+/// Every request computes it, so it hashes no more than it needs.
 impl Hash for RateOwner {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.bytes());
@@ -54,18 +54,18 @@ pub(crate) struct Rates {
     organization: Option<Rate>,
     application: Option<Rate>,
     source: Option<Rate>,
-    /// When each owner will have earned what it has used, in nanoseconds. One for which that is over has used
-    /// nothing, and need not be remembered.
+    /// When each owner will have earned the tokens it has used, in nanoseconds. An owner whose moment is over need
+    /// not be remembered.
     shards: [Mutex<HashMap<RateOwner, u64>>; SHARDS],
 }
 
-/// A token bucket, counted in the time that a token takes to come.
+/// A token bucket, counted in the time that a token takes.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     a_second: u32,
-    /// Nanoseconds until another part of a request may be made.
+    /// Nanoseconds per part of a request.
     part: u64,
-    /// Nanoseconds that may be saved up.
+    /// Nanoseconds of unused time that may be saved.
     burst: u64,
 }
 
@@ -98,11 +98,11 @@ impl Rates {
 
     fn shard(&self, owner: &RateOwner) -> &Mutex<HashMap<RateOwner, u64>> {
         let bytes = owner.bytes();
-        // The end of an id is random.
+        // The last byte of an id is random.
         &self.shards[usize::from(bytes[bytes.len() - 1]) % SHARDS]
     }
 
-    /// Takes a token for so many parts of a request, or says how long it takes until there is one.
+    /// Takes tokens for this many parts of a request, or says how long to wait.
     fn take(&self, owner: RateOwner, parts: u64, now: Duration) -> Result<(), Duration> {
         let Some(rate) = self.of(&owner) else { return Ok(()) };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX / 2);
@@ -123,7 +123,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Counts requests more, whether there are tokens for them or not: those that come later wait for them.
+    /// Counts further requests, with or without tokens for them: later requests wait for the debt.
     fn charge(&self, owner: RateOwner, requests: u64, now: Duration) {
         let Some(rate) = self.of(&owner) else { return };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX / 2);
@@ -134,8 +134,8 @@ impl Rates {
     }
 }
 
-/// Lets a request in, unless its organization or its application has made too many. An application that is over
-/// its rate uses up nothing of its organization's.
+/// Admits a request, unless its organization or its application has exceeded its rate. A refused application uses up
+/// nothing of its organization's rate.
 pub(crate) async fn admit(
     api: &Api,
     caller: &Caller,
@@ -159,7 +159,7 @@ pub(crate) async fn admit(
     Ok(())
 }
 
-/// Counts what one request holds beyond the first: a batch is as much as its messages.
+/// Counts the content of one request beyond the first: a batch costs as much as its messages.
 pub(crate) fn charge(api: &Api, org: OrgId, app: AppId, more: usize) {
     let (now, more) = (api.engine.clock().monotonic(), u64::try_from(more).unwrap_or(u64::MAX));
     for owner in [RateOwner::Organization(org), RateOwner::Application(org, app)] {
@@ -167,9 +167,8 @@ pub(crate) fn charge(api: &Api, org: OrgId, app: AppId, more: usize) {
     }
 }
 
-/// The application that a path is about. By its id and by its uid it is the same one; whether there is one of an
-/// id is for the handler to say. Whoever is for one application alone uses up what is that one's, whatever the path
-/// says: others must neither suffer from it nor be found by it.
+/// The application in a path, by id or uid; the handler says whether it exists. A caller for one application uses up
+/// its own rate, whatever the path says: it must neither harm nor discover others.
 async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<RateOwner>, Error> {
     let key = uri.path().strip_prefix("/app/").and_then(|rest| rest.split('/').next());
     let Some(key) = key else { return Ok(None) };
@@ -185,13 +184,13 @@ async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<Rat
     Ok(found.map(|app| RateOwner::Application(org, app)))
 }
 
-/// Lets a request of its sender in at a door, unless the source has had too many. It counts for nobody else: what comes
-/// from outside must not keep an organization from its own.
+/// Admits a request of a source's sender, unless the source has exceeded its rate. It counts for nothing else:
+/// senders must not use up the organization's rate.
 pub(crate) fn admit_sender(api: &Api, source: SourceId) -> Result<(), Error> {
     take_for_source(api, RateOwner::Source(source))
 }
 
-/// The same for what did not show that it is the sender's. It uses up nothing of the sender's.
+/// Admits a request whose sender is not verified. It uses up nothing of the sender's rate.
 pub(crate) fn admit_stranger(api: &Api, source: SourceId) -> Result<(), Error> {
     take_for_source(api, RateOwner::Strangers(source))
 }
@@ -230,7 +229,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// How many are let in when they come as quickly as they can, from one moment to another.
+    /// The number of requests that are admitted between two moments, at 50 per millisecond.
     fn let_in(rates: &Rates, owner: RateOwner, parts: u64, (from, to): (u64, u64)) -> usize {
         (from..to).flat_map(|at| [at; 50]).filter(|at| rates.take(owner, parts, millis(*at)).is_ok()).count()
     }

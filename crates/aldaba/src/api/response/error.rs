@@ -73,7 +73,7 @@ impl Problems {
 impl From<Problems> for Error {
     fn from(Problems { mut listed, more }: Problems) -> Self {
         if more > 0 {
-            listed.truncate(Problems::MAX);
+            listed.truncate(Problems::MOST);
             let more = more + 1;
             let place = listed.first().and_then(|problem| problem.loc.first()).map_or("body", String::as_str);
             let message = format!("and {more} more problems that are not listed");
