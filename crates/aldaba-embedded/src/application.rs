@@ -1,7 +1,9 @@
 use crate::endpoint::{headers_refused, key};
 use crate::{Aldaba, Attempt, Endpoint, EndpointSpec, Error, Event, Message, Sent};
 use aldaba_delivery::{AppId, MessageId, names};
-use aldaba_engine::{ChangeError, CreateOutcome, Engine, KeyRotation, NewApplication, Sent as Accepted};
+use aldaba_engine::{
+    ChangeError, CreateOutcome, Engine, KeyRotation, NewApplication, SendReceipt as Accepted,
+};
 use aldaba_store::{
     Application as Stored, ApplicationRef, AttemptScope, AttemptsQuery, Endpoint as StoredEndpoint, Order,
     Page,
@@ -160,13 +162,13 @@ impl Application {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
         let changing = async move {
-            let mut tries = directory.tries();
+            let mut retry = directory.conflict_retry();
             let changed = loop {
                 let current = find_endpoint(&engine, app, key.clone()).await?;
                 let (config, login) = spec.laid_over(current.config.clone(), &guard)?;
                 let resume = spec.disabled == Some(false);
                 match directory.update_endpoint(&current, config.into(), login, resume).await {
-                    Err(ChangeError::Unsettled) => tries.again().await?,
+                    Err(ChangeError::Unsettled) => retry.wait().await?,
                     changed => break changed?,
                 }
             };
@@ -253,7 +255,7 @@ impl Application {
         let (engine, directory, which) =
             (self.aldaba.engine().clone(), self.aldaba.directory(), self.which());
         let changing = async move {
-            let mut tries = directory.tries();
+            let mut retry = directory.conflict_retry();
             loop {
                 let found = engine.store().application(which.clone()).await?;
                 let current = found.ok_or(Error::NotFound("application"))?;
@@ -261,7 +263,7 @@ impl Application {
                 let mut new = NewApplication { org, uid, name, throttle_rate, metadata };
                 change(&mut new);
                 match directory.update_application(&current, new).await {
-                    Err(ChangeError::Unsettled) => tries.again().await?,
+                    Err(ChangeError::Unsettled) => retry.wait().await?,
                     changed => return Ok(changed?),
                 }
             }
@@ -284,7 +286,7 @@ pub(crate) async fn find_endpoint(engine: &Engine, app: AppId, key: String) -> R
 pub(crate) fn sent(accepted: &Accepted) -> Sent {
     match accepted {
         Accepted::New { message, .. } => Sent { id: *message, is_new: true },
-        Accepted::Before { message } => Sent { id: *message, is_new: false },
+        Accepted::Repeated { message } => Sent { id: *message, is_new: false },
     }
 }
 

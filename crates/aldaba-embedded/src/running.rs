@@ -94,7 +94,7 @@ impl Running {
         let Some(mut runtime) = self.runtime.take() else { return };
         let (engine, wire) = (self.engine.clone(), self.wire.clone());
         on_a_thread(move || {
-            let in_flight = runtime.block_on(engine.land(limit));
+            let in_flight = runtime.block_on(engine.drain(limit));
             let closing = async { tokio::time::timeout(LONGEST_CLOSE, engine.close()).await };
             let folder_is_free = runtime.block_on(closing).is_ok();
             if !folder_is_free {

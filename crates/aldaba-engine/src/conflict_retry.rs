@@ -8,51 +8,51 @@ use std::time::Duration;
 
 /// For how long a change is tried. One of those that are in each other's way always gets through, so that this is enough
 /// for hundreds of them.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_RETRY_TIME: Duration = Duration::from_secs(5);
 /// How long to wait before the second try, at most; then twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const FIRST_DELAY: Duration = Duration::from_millis(4);
 /// Longer waits would only let those who have just come overtake.
-const LONGEST_PAUSE: Duration = Duration::from_millis(64);
+const MAX_DELAY: Duration = Duration::from_millis(64);
 
-/// The tries of one change.
-pub struct Tries {
+/// The retry of one change.
+pub struct ConflictRetry {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     /// On the monotonic clock.
     begun: Duration,
-    pause: Duration,
+    delay: Duration,
 }
 
-impl Tries {
+impl ConflictRetry {
     pub(crate) fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         let begun = clock.monotonic();
-        Self { clock, entropy, begun, pause: FIRST_PAUSE }
+        Self { clock, entropy, begun, delay: FIRST_DELAY }
     }
 
     /// Another change came first: waits for a moment. [`ChangeError::Unsettled`]: it has been tried for long
     /// enough.
-    pub async fn again(&mut self) -> Result<(), ChangeError> {
-        let pause = self.next_pause().ok_or(ChangeError::Unsettled)?;
-        tokio::time::sleep(pause).await;
+    pub async fn wait(&mut self) -> Result<(), ChangeError> {
+        let delay = self.next_delay().ok_or(ChangeError::Unsettled)?;
+        tokio::time::sleep(delay).await;
         Ok(())
     }
 
     /// Somewhere between none and the longest of this time, so that those who met do not meet again. `None`: its
     /// time is over.
-    fn next_pause(&mut self) -> Option<Duration> {
-        if self.clock.monotonic().saturating_sub(self.begun) >= LONGEST {
+    fn next_delay(&mut self) -> Option<Duration> {
+        if self.clock.monotonic().saturating_sub(self.begun) >= MAX_RETRY_TIME {
             return None;
         }
         let share = u32::from(u16::from_le_bytes(self.entropy.bytes()));
-        let pause = self.pause * share / u32::from(u16::MAX);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Some(pause)
+        let delay = self.delay * share / u32::from(u16::MAX);
+        self.delay = (self.delay * 2).min(MAX_DELAY);
+        Some(delay)
     }
 }
 
-impl fmt::Debug for Tries {
+impl fmt::Debug for ConflictRetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tries").field("begun", &self.begun).finish_non_exhaustive()
+        f.debug_struct("ConflictRetry").field("begun", &self.begun).finish_non_exhaustive()
     }
 }
 
@@ -64,9 +64,9 @@ mod tests {
     use parking_lot::Mutex;
 
     #[derive(Debug, Default)]
-    struct ByHand(Mutex<Duration>);
+    struct SetClock(Mutex<Duration>);
 
-    impl Clock for ByHand {
+    impl Clock for SetClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_millis(0)
         }
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn a_change_is_tried_often_and_not_for_ever() {
-        let clock = Arc::new(ByHand::default());
-        let mut tries = Tries::new(clock.clone(), Arc::new(SystemEntropy::new()));
-        let mut pauses = Vec::new();
-        while let Some(pause) = tries.next_pause() {
-            *clock.0.lock() += pause;
-            pauses.push(pause);
+        let clock = Arc::new(SetClock::default());
+        let mut retry = ConflictRetry::new(clock.clone(), Arc::new(SystemEntropy::new()));
+        let mut delays = Vec::new();
+        while let Some(delay) = retry.next_delay() {
+            *clock.0.lock() += delay;
+            delays.push(delay);
         }
-        assert!(pauses.len() > 50, "{}", pauses.len());
-        assert!(pauses[0] <= FIRST_PAUSE && pauses.iter().all(|pause| *pause <= LONGEST_PAUSE));
-        assert!(clock.monotonic() < LONGEST + LONGEST_PAUSE);
+        assert!(delays.len() > 50, "{}", delays.len());
+        assert!(delays[0] <= FIRST_DELAY && delays.iter().all(|delay| *delay <= MAX_DELAY));
+        assert!(clock.monotonic() < MAX_RETRY_TIME + MAX_DELAY);
     }
 }

@@ -34,8 +34,8 @@ pub use configuration::{
     Revocations, Schema, SchemaError, Schemas, Secrets, Vault, VaultError, check_key_name, digest_of,
     make_key,
 };
-pub use conflict_retry::Tries;
-pub use delivering::{RESPONSE_KEPT, Sending, SentHeaders, Transport, WireRequest, WireResponse};
+pub use conflict_retry::ConflictRetry;
+pub use delivering::{MAX_STORED_RESPONSE_BYTES, Sending, SentHeaders, Transport, WireRequest, WireResponse};
 pub use engine::{
     DEFAULT_ORGANIZATION, DataFolder, Engine, FolderError, Installation, Parts, Setup, SetupError,
     StartError, default_organization, key_from_hex,
@@ -51,8 +51,11 @@ pub use inbound::{
     SourceCache, SourceCounters, SourceCounts, SourceProblem, SourceSecrets, SourceSettings, secret_field,
 };
 pub use intake::{
-    Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, Sent, mismatches,
+    Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, SendReceipt,
+    mismatches,
 };
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
-pub use replaying::{ByHand, Counted, MOST_OPENED, NewReplay, NewResend, Replays, ResendError};
-pub use scheduling::{Behind, Cancel, Cancelled, HeldHost, HostHold, Outlook};
+pub use replaying::{
+    MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend, ReplayCount, Replays, ResendError,
+};
+pub use scheduling::{Cancel, Cancelled, GateBacklog, HeldHost, HostHold, WaitReasons};

@@ -37,7 +37,7 @@ pub struct Options {
     /// How long a lane with nothing to do stays in memory.
     pub lane_idle: Duration,
     /// The longest sleep of the dispatcher, so that a clock that was set is noticed.
-    pub longest_nap: Duration,
+    pub max_sleep: Duration,
     /// How many applications' configurations are kept in memory.
     pub tenants: usize,
     /// How many endpoints those may have together; past it they are read again.
@@ -58,10 +58,10 @@ pub struct Options {
     /// How long a clock that has leapt must run steadily to be trusted again.
     pub clock_trusted_after: Duration,
     /// How often it is noted what the clock shows.
-    pub clock_noted_every: Duration,
+    pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
     /// How long whoever hands in an event waits for its commit; `None`: for as long as that takes.
-    pub patience: Option<Duration>,
+    pub commit_timeout: Option<Duration>,
 }
 
 impl Options {
@@ -83,7 +83,7 @@ impl Default for Options {
             content_bytes: 32 * 1024 * 1024,
             sweep_interval: Duration::from_secs(30),
             lane_idle: Duration::from_secs(60),
-            longest_nap: Duration::from_secs(1),
+            max_sleep: Duration::from_secs(1),
             tenants: 10_000,
             tenant_endpoints: 200_000,
             profile: "standard".into(),
@@ -94,9 +94,9 @@ impl Default for Options {
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),
             clock_trusted_after: Duration::from_secs(24 * 3600),
-            clock_noted_every: Duration::from_secs(60),
+            clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
-            patience: None,
+            commit_timeout: None,
         }
     }
 }

@@ -3,8 +3,8 @@
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{MessageId, OrgId, Outcome, ResponseHead};
 use aldaba_engine::{
-    Clock, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendError, Sending, Sent, SystemClock,
-    SystemEntropy, Transport, Vault, WireRequest, WireResponse,
+    Clock, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendError, SendReceipt, Sending,
+    SystemClock, SystemEntropy, Transport, Vault, WireRequest, WireResponse,
 };
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Away {
     store: SqliteStore,
@@ -119,7 +119,7 @@ async fn delivered(engine: &Engine, message: MessageId) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, delivered).await.expect("it is delivered");
+    tokio::time::timeout(TEST_TIMEOUT, delivered).await.expect("it is delivered");
 }
 
 #[tokio::test]
@@ -134,8 +134,8 @@ async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_
     let event = NewEvent::new("a", Bytes::from_static(b"{}"));
     let send = async |event: NewEvent| -> std::result::Result<MessageId, SendError> {
         match engine.send(&which, event).await? {
-            Sent::New { message, .. } => Ok(message),
-            Sent::Before { message } => panic!("sent before: {message}"),
+            SendReceipt::New { message, .. } => Ok(message),
+            SendReceipt::Repeated { message } => panic!("sent before: {message}"),
         }
     };
     let in_flight = send(event.clone()).await.unwrap();
@@ -144,7 +144,7 @@ async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, began).await.expect("the first request leaves");
+    tokio::time::timeout(TEST_TIMEOUT, began).await.expect("the first request leaves");
     let soon = SystemClock::new().now() + Duration::from_millis(600);
     let due_meanwhile = send(NewEvent { deliver_at: Some(soon), ..event.clone() }).await.unwrap();
 

@@ -19,7 +19,7 @@ const WALK_TIME: Duration = Duration::from_millis(4);
 
 /// A database with one writer and snapshots.
 pub trait Backend: Send + Sync + 'static {
-    /// Hands an operation to the writer, or answers at once that it is refused.
+    /// Queues an operation for the writer, or refuses it at once.
     fn write(&self, op: Op, reply: Reply);
 
     /// Runs a read on a snapshot of one moment.

@@ -18,17 +18,17 @@ const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The restarts of named tasks. Clones share them. There is one entry for each name, and names are constants.
 #[derive(Clone, Debug, Default)]
-pub struct Restarts(Arc<Mutex<BTreeMap<&'static str, Entry>>>);
+pub struct Restarts(Arc<Mutex<BTreeMap<&'static str, RestartHistory>>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct RestartHistory {
     delay: Duration,
     restarts: u64,
     /// When it runs again, or has run again, by the caller's monotonic clock.
     restarted_at: Duration,
 }
 
-impl Entry {
+impl RestartHistory {
     fn is_recent(&self, now: Duration) -> bool {
         now < self.restarted_at.saturating_add(HEALTHY_AFTER)
     }
@@ -51,7 +51,7 @@ impl Restarts {
             Some(before) => ((before.delay * 2).min(MAX_DELAY), before.restarts + 1),
             None => (FIRST_DELAY, 1),
         };
-        entries.insert(name, Entry { delay, restarts, restarted_at: now.saturating_add(delay) });
+        entries.insert(name, RestartHistory { delay, restarts, restarted_at: now.saturating_add(delay) });
         drop(entries);
         let message = panic_message(panic);
         tracing::error!(

@@ -85,7 +85,7 @@ fn a_step_ends_by_the_clock_and_always_comes_forward() {
 }
 
 #[test]
-fn a_count_that_takes_long_hands_back_what_it_has_and_goes_on() {
+fn a_count_that_takes_long_returns_what_it_has_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Duration::from_millis(50));
     let replay = replay(&Scene::new(store.clone()));

@@ -40,7 +40,7 @@ fn hold_writer(store: &SqliteStore) -> mpsc::Sender<()> {
     release
 }
 
-/// Hands an event in; what became of it comes through the channel.
+/// Submits an event; the result comes through the channel.
 fn hand_in(scene: &Scene, tenant: &aldaba_store::Tenant) -> mpsc::Receiver<Result<Vec<Accepted>, Error>> {
     let (told, fate) = mpsc::channel();
     scene.store.accept(vec![scene.event(tenant)], Done::new(move |result| told.send(result).unwrap()));

@@ -3,9 +3,9 @@
 
 mod endpoints;
 mod events;
-mod hands;
-mod knocks;
+mod inbound;
 mod notes;
+mod operators;
 mod resends;
 mod sources;
 mod tokens;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What an order came to.
-enum Answer {
+enum OrderOutcome {
     Done,
     /// Refused for now; nothing was kept.
     Refused,
@@ -115,29 +115,31 @@ impl Client {
             let now = self.process.now();
             let first = matches!(progress, Progress::Due(_));
             self.world.notes.lock().progress[number] = match answer {
-                Answer::Done if first && order.asks_again() => {
+                OrderOutcome::Done if first && order.asks_again() => {
                     Progress::Again(now + dice.millis(1, 2 * 3_600_000))
                 }
-                Answer::Done => Progress::Over,
-                Answer::Refused => Progress::Due(now + dice.millis(500, 60_000)),
-                Answer::Unknown if order.is_safe_to_repeat() => Progress::Due(now + dice.millis(500, 60_000)),
-                Answer::Unknown => Progress::Over,
+                OrderOutcome::Done => Progress::Over,
+                OrderOutcome::Refused => Progress::Due(now + dice.millis(500, 60_000)),
+                OrderOutcome::Unknown if order.is_safe_to_repeat() => {
+                    Progress::Due(now + dice.millis(500, 60_000))
+                }
+                OrderOutcome::Unknown => Progress::Over,
             };
         }
     }
 
-    async fn ask(&self, number: usize, order: &Order) -> Answer {
+    async fn ask(&self, number: usize, order: &Order) -> OrderOutcome {
         match &order.what {
             What::Send(event) if event.twice && event.is_safe_to_repeat() => {
                 let (first, second) = tokio::join!(self.send(event), self.send(event));
-                if matches!(first, Answer::Done) { second } else { first }
+                if matches!(first, OrderOutcome::Done) { second } else { first }
             }
             What::Send(event) => self.send(event).await,
             What::CreateEndpoint { door } => {
                 let scenario = &self.world.scenario;
                 match self.create_endpoint(*door, &scenario.doors[*door]).await {
                     Err(ChangeError::NotFound) if scenario.departs(scenario.doors[*door].tenant) => {
-                        Answer::Done
+                        OrderOutcome::Done
                     }
                     made => self.changed(made),
                 }
@@ -146,12 +148,14 @@ impl Client {
                 let which = self.which(*tenant);
                 match self.directory().delete_application(which).await {
                     // An earlier request had done it, and its answer was lost.
-                    Err(ChangeError::NotFound) => Answer::Done,
+                    Err(ChangeError::NotFound) => OrderOutcome::Done,
                     Err(ChangeError::OfSource(_)) if self.world.scenario.source_of(*tenant).is_some() => {
-                        Answer::Done
+                        OrderOutcome::Done
                     }
                     // The source was deleted meanwhile.
-                    Err(ChangeError::Unsettled) if self.world.scenario.departs(*tenant) => Answer::Refused,
+                    Err(ChangeError::Unsettled) if self.world.scenario.departs(*tenant) => {
+                        OrderOutcome::Refused
+                    }
                     deleted => self.changed(deleted),
                 }
             }
@@ -159,9 +163,9 @@ impl Client {
             What::ChangeOrdering { door, ordering } => either(self.change_ordering(*door, *ordering).await),
             What::Replay { door } => self.replay(*door).await,
             What::Cancel { tenant } => match self.cancel(*tenant).await {
-                Ok(()) => Answer::Done,
-                Err(Error::Closed) => Answer::Unknown,
-                Err(_) => Answer::Refused,
+                Ok(()) => OrderOutcome::Done,
+                Err(Error::Closed) => OrderOutcome::Unknown,
+                Err(_) => OrderOutcome::Refused,
             },
             What::Expunge { tenant } => self.expunge(*tenant).await,
             What::Resend { door } => self.resend(*door).await,
@@ -169,7 +173,7 @@ impl Client {
             What::Disable { door } => either(self.set_disabled(*door, true).await),
             What::Enable { door } => either(self.set_disabled(*door, false).await),
             What::OpenGates { door } => self.open_gates(*door).await,
-            What::Knock(webhook) => self.knock(number, webhook).await,
+            What::SendWebhook(webhook) => self.send_webhook(number, webhook).await,
             What::ChangeSource { source, version } => either(self.change_source(*source, *version).await),
             What::RotateToken { source } => either(self.rotate_token(*source).await),
             What::DeleteSource { source } => either(self.delete_source(*source).await),
@@ -186,14 +190,14 @@ impl Client {
         ApplicationRef { org: scenario.org_of(tenant), key }
     }
 
-    fn changed(&self, result: Result<(), ChangeError>) -> Answer {
+    fn changed(&self, result: Result<(), ChangeError>) -> OrderOutcome {
         match result {
-            Ok(()) => Answer::Done,
-            Err(ChangeError::Store(Error::Closed)) => Answer::Unknown,
-            Err(ChangeError::Store(_)) => Answer::Refused,
+            Ok(()) => OrderOutcome::Done,
+            Err(ChangeError::Store(Error::Closed)) => OrderOutcome::Unknown,
+            Err(ChangeError::Store(_)) => OrderOutcome::Refused,
             Err(error) => {
                 self.world.notes.lock().surprises.push(format!("a change was answered with `{error}`"));
-                Answer::Done
+                OrderOutcome::Done
             }
         }
     }
@@ -210,14 +214,14 @@ impl Order {
     fn asks_again(&self) -> bool {
         match &self.what {
             What::Send(event) => event.again && event.is_safe_to_repeat(),
-            What::Knock(webhook) => webhook.again,
+            What::SendWebhook(webhook) => webhook.again,
             _ => false,
         }
     }
 }
 
 /// An answer, whether it came early or at the end.
-fn either(answer: Result<Answer, Answer>) -> Answer {
+fn either(answer: Result<OrderOutcome, OrderOutcome>) -> OrderOutcome {
     answer.unwrap_or_else(|answer| answer)
 }
 

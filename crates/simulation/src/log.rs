@@ -1,8 +1,8 @@
 //! What happened, in one order over all lives of the server.
 
-mod knocks;
+mod inbound;
 
-pub use knocks::{Heard, Knock, Said, SourceCommit, SourceDeed};
+pub use inbound::{Heard, InboundRequest, Said, SourceAction, SourceCommit};
 
 use aldaba_delivery::{
     AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, Timestamp, Transition,
@@ -39,13 +39,13 @@ pub struct Log {
     pub rounds: BTreeMap<Seq, Step>,
     /// Endpoints that a sender's repeat has opened an event for, each with whether all that it was for before were deleted.
     pub passed_on: BTreeMap<(MessageId, EndpointId), bool>,
-    pub hands: Vec<Hand>,
-    pub openings: Vec<Opening>,
+    pub operator_changes: Vec<OperatorChange>,
+    pub gate_releases: Vec<GateRelease>,
     pub resends: Vec<Resend>,
     /// Messages whose payloads are deleted, and when that was answered.
     pub expunged: Vec<(MessageId, Step)>,
     /// What was sent to sources.
-    pub knocks: Vec<Knock>,
+    pub inbound: Vec<InboundRequest>,
     pub sources: Vec<SourceCommit>,
     pub lives: Vec<Life>,
     /// One line for everything that happened, if wanted.
@@ -167,9 +167,9 @@ pub struct RemovalCommit {
     pub newer: BTreeMap<String, usize>,
 }
 
-/// A hand has changed an endpoint's health.
+/// An operator changed the health of an endpoint.
 #[derive(Clone, Debug)]
-pub struct Hand {
+pub struct OperatorChange {
     pub step: Step,
     pub at: Timestamp,
     pub life: usize,
@@ -179,15 +179,15 @@ pub struct Hand {
     pub health: Health,
 }
 
-/// A hand has opened gates.
+/// An operator opened gates.
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct GateRelease {
     pub step: Step,
     pub at: Timestamp,
     pub gates: Vec<GateKey>,
 }
 
-/// Somebody wanted an attempt by hand.
+/// Somebody asked for a manual attempt.
 #[derive(Clone, Debug)]
 pub struct Resend {
     pub life: usize,
@@ -238,7 +238,7 @@ impl Log {
 }
 
 impl RecordCommit {
-    pub fn is_by_hand(&self) -> bool {
+    pub fn is_manual(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
     }
 }

@@ -9,8 +9,8 @@ pub enum Sabotage {
     AckBeforeCommit,
     /// A result is confirmed and never written: I1 or I5.
     LoseRecord,
-    /// The result of an attempt by hand is confirmed and never written.
-    LoseByHand,
+    /// The result of a manual attempt is confirmed and never written.
+    LoseManual,
     /// A crash leaves the first half of a batch on disk: I1.
     TearCommit,
     /// An idempotency key or an event id is not looked up: I2.
@@ -87,7 +87,7 @@ pub enum Sabotage {
     ExpireKeys,
     /// The engine is not told of deliveries that are due too far ahead: waits.
     HideNotDue,
-    /// A failed attempt by hand writes the due time back that was read before it: due.
+    /// A failed manual attempt writes the due time back that was read before it: due.
     RestoreDue,
     /// A due time is corrected to a day later than the engine has said: due.
     CorrectLate,

@@ -5,8 +5,8 @@ mod departing;
 mod dispatching;
 mod emphasis;
 mod expunging;
-mod hands;
 mod make;
+mod operators;
 mod ordering;
 mod payloads;
 mod sources;
@@ -79,7 +79,7 @@ pub struct Order {
 
 #[derive(Clone, Debug)]
 pub enum What {
-    Send(Event),
+    Send(EventPlan),
     CreateEndpoint {
         door: usize,
     },
@@ -105,7 +105,7 @@ pub enum What {
     Expunge {
         tenant: usize,
     },
-    /// Attempts by hand what waits for an endpoint.
+    /// Manual attempts what waits for an endpoint.
     Resend {
         door: usize,
     },
@@ -123,7 +123,7 @@ pub enum What {
         door: usize,
     },
     /// Somebody sends something to a source.
-    Knock(Webhook),
+    SendWebhook(Webhook),
     ChangeSource {
         source: usize,
         version: usize,
@@ -138,7 +138,7 @@ pub enum What {
 }
 
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct EventPlan {
     pub number: usize,
     pub tenant: usize,
     pub event_type: &'static str,
@@ -208,7 +208,7 @@ impl Scenario {
         let mut scenario = make::scenario(seed);
         emphasis::add(&mut scenario);
         ordering::add(&mut scenario);
-        hands::add(&mut scenario);
+        operators::add(&mut scenario);
         expunging::add(&mut scenario);
         payloads::add(&mut scenario);
         dispatching::add(&mut scenario);
@@ -259,7 +259,7 @@ impl Scenario {
     }
 }
 
-impl Event {
+impl EventPlan {
     /// Whether asking again cannot make a second message.
     pub fn is_safe_to_repeat(&self) -> bool {
         self.has_event_id || self.has_key

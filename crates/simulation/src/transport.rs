@@ -16,9 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub struct SimTransport(Arc<Inner>);
+pub struct SimTransport(Arc<TransportState>);
 
-struct Inner {
+struct TransportState {
     world: Arc<World>,
     process: Arc<Process>,
     dice: Mutex<Dice>,
@@ -29,7 +29,7 @@ impl SimTransport {
     pub fn new(world: Arc<World>, process: Arc<Process>, dice: Dice) -> Self {
         let doors = world.scenario.doors.iter();
         let verifiers = doors.map(|door| Verifier::new([VerifyingKey::from(&door.key)])).collect();
-        Self(Arc::new(Inner { world, process, dice: Mutex::new(dice), verifiers }))
+        Self(Arc::new(TransportState { world, process, dice: Mutex::new(dice), verifiers }))
     }
 }
 
@@ -40,7 +40,7 @@ impl Transport for SimTransport {
     }
 }
 
-impl Inner {
+impl TransportState {
     async fn send(&self, request: WireRequest) -> WireResponse {
         if self.process.is_dead() {
             return std::future::pending().await;

@@ -3,8 +3,8 @@
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{OrgId, Outcome, Reason, ResponseHead, Timestamp};
 use aldaba_engine::{
-    Directory, Engine, NewApplication, NewEvent, Options, Parts, Policies, Sending, Sent, Transport, Vault,
-    WireRequest, WireResponse,
+    Directory, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendReceipt, Sending, Transport,
+    Vault, WireRequest, WireResponse,
 };
 use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig};
 use bytes::Bytes;
@@ -36,13 +36,13 @@ fn directory(engine: &Engine) -> Directory {
     engine.directory().by(&Arc::new(Actor::command_line(ORG)))
 }
 
-async fn state(engine: &Engine, sent: &Sent) -> DeliveryState {
-    let (Sent::New { message, .. } | Sent::Before { message }) = sent;
+async fn state(engine: &Engine, sent: &SendReceipt) -> DeliveryState {
+    let (SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) = sent;
     engine.store().deliveries(*message).await.expect("a read")[0].state
 }
 
 /// An application with an endpoint, and a message to it.
-async fn message(engine: &Engine, host: &str, deliver_at: Option<Timestamp>) -> Sent {
+async fn message(engine: &Engine, host: &str, deliver_at: Option<Timestamp>) -> SendReceipt {
     let application = NewApplication {
         org: ORG,
         uid: Some(host.into()),

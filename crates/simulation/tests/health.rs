@@ -6,8 +6,8 @@ use aldaba_delivery::{
 };
 use aldaba_delivery::{GateScope, WhenDisabled};
 use aldaba_engine::{
-    Behind, ChangeError, Clock, CreateOutcome, Directory, Engine, NewApplication, NewEndpoint, NewEvent,
-    Options, Parts, Policies, Sending, Sent, Transport, Vault, WireRequest, WireResponse,
+    ChangeError, Clock, CreateOutcome, Directory, Engine, GateBacklog, NewApplication, NewEndpoint, NewEvent,
+    Options, Parts, Policies, SendReceipt, Sending, Transport, Vault, WireRequest, WireResponse,
 };
 use aldaba_store::{Actor, ApplicationRef, DeliveryState, Endpoint, EndpointConfig, Error, Store};
 use bytes::Bytes;
@@ -74,7 +74,7 @@ impl World {
             vault: Vault::new([9; 32]),
             policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
         };
-        let options = Options { longest_nap: HOUR * 10_000, ..Options::default() };
+        let options = Options { max_sleep: HOUR * 10_000, ..Options::default() };
         let engine = Engine::start(parts, options).await.expect("it starts");
         Self { engine, store, receivers, process }
     }
@@ -121,7 +121,7 @@ impl World {
             once: None,
         };
         match self.engine.send(&which(app), event).await {
-            Ok(Sent::New { message, .. }) => message,
+            Ok(SendReceipt::New { message, .. }) => message,
             other => panic!("not sent: {other:?}"),
         }
     }
@@ -202,7 +202,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
             let sent = world.now();
             world.send("theirs").await;
             tokio::time::sleep(Duration::from_secs(300)).await;
-            // Whoever answers notices nothing.
+            // The receiver notices nothing.
             for url in ["https://shared.example/theirs", "https://elsewhere.example/ours"] {
                 let arrived = world.requests(url, sent);
                 assert_eq!(arrived.len(), 1, "{url}");
@@ -218,7 +218,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
         let held = world.engine.held_hosts(org(), None).await;
         assert_eq!((held.len(), held[0].why.as_str()), (1, "HTTP 503"));
         assert!(matches!(held[0].key.scope, GateScope::Application(_)));
-        assert_eq!(held[0].behind, Behind { lanes: 50, deliveries: 50 * 24 });
+        assert_eq!(held[0].backlog, GateBacklog { lanes: 50, deliveries: 50 * 24 });
 
         world.set_down(&[]);
         let back = world.now();

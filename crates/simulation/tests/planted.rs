@@ -51,7 +51,7 @@ planted_on_a_wrong_clock! {
     keys_that_expire_by_a_wrong_clock_are_caught: ExpireKeys by "I2";
     due_times_that_are_left_in_the_future_are_caught: HideNotDue by "waits";
     retries_that_are_corrected_to_too_late_a_moment_are_caught: CorrectLate by "due";
-    an_attempt_by_hand_that_restores_a_wrong_due_time_is_caught: RestoreDue by "due";
+    a_manual_attempt_that_restores_a_wrong_due_time_is_caught: RestoreDue by "due";
     tokens_that_a_clock_brings_back_are_caught: DelayCuts by "tokens";
     forgotten_revocations_are_caught: ForgetRevocations by "tokens";
 }
@@ -68,7 +68,7 @@ macro_rules! planted {
 planted! {
     an_answer_before_the_commit_is_caught: AckBeforeCommit by "I1";
     a_lost_record_is_caught: LoseRecord by "I5";
-    a_lost_attempt_by_hand_is_caught: LoseByHand by "by hand";
+    a_lost_manual_attempt_is_caught: LoseManual by "manual";
     a_torn_commit_is_caught: TearCommit by "I1";
     a_forgotten_key_is_caught: ForgetKeys by "I2";
     a_stale_fan_out_is_caught: AcceptStale by "I1";

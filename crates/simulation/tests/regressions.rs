@@ -5,7 +5,7 @@ use aldaba_engine::Options;
 use simulation::checks::verdict;
 use simulation::receiver::{Mood, Spell};
 use simulation::run::play;
-use simulation::scenario::{Door, Event, LifePlan, Order, PlannedEnd, Scenario, What};
+use simulation::scenario::{Door, EventPlan, LifePlan, Order, PlannedEnd, Scenario, What};
 use simulation::store::{Faults, Span};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn quiet() -> Scenario {
     scenario.sources.clear();
     scenario.hosts.iter_mut().for_each(Vec::clear);
     scenario.faults = Faults::none();
-    scenario.options = Options { longest_nap: scenario.options.longest_nap, ..Options::default() };
+    scenario.options = Options { max_sleep: scenario.options.max_sleep, ..Options::default() };
     scenario.tenants = 1;
     scenario.doors.truncate(1);
     let door = &mut scenario.doors[0];
@@ -34,7 +34,7 @@ fn after(scenario: &Scenario, millis: u64) -> Timestamp {
 
 fn send(scenario: &mut Scenario, millis: u64) {
     let at = after(scenario, millis);
-    let event = Event {
+    let event = EventPlan {
         number: scenario.orders.len(),
         tenant: 0,
         event_type: "invoice.paid",

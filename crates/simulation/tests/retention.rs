@@ -5,7 +5,7 @@ use aldaba_store::{DeliveryState, DeliveryStatus};
 use simulation::checks::verdict;
 use simulation::receiver::{Mood, Spell};
 use simulation::run::play;
-use simulation::scenario::{Event, LifePlan, Order, PlannedEnd, Scenario, What};
+use simulation::scenario::{EventPlan, LifePlan, Order, PlannedEnd, Scenario, What};
 use simulation::store::{Faults, Span};
 use simulation::world::World;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn day(hours: u32) -> Arc<World> {
     scenario.faults_end = scenario.start + MINUTE * 60 * hours;
     scenario.limit = scenario.faults_end + MINUTE * 600;
     let retention = RetentionOptions { interval: MINUTE * 10, ..RetentionOptions::default() };
-    scenario.options = Options { longest_nap: scenario.options.longest_nap, retention, ..Options::default() };
+    scenario.options = Options { max_sleep: scenario.options.max_sleep, retention, ..Options::default() };
     let pattern = scenario.doors[0].clone();
     scenario.doors = vec![pattern; 3];
     for door in &mut scenario.doors {
@@ -37,7 +37,7 @@ fn day(hours: u32) -> Arc<World> {
     scenario.doors[2].moods.push(Spell { span, mood: Mood::Answers(404) });
     let order = |number: usize| Order {
         at: scenario.start + MINUTE + Duration::from_secs(number as u64 * 2),
-        what: What::Send(Event {
+        what: What::Send(EventPlan {
             deliver_at: None,
             payload_kept: None,
             number,

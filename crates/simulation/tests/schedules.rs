@@ -4,8 +4,8 @@
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{FailureKind, OrgId, Outcome, ResponseHead, Timestamp};
 use aldaba_engine::{
-    Clock, CreateOutcome, Engine, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies, Sending,
-    Sent, Transport, Vault, WireRequest, WireResponse,
+    Clock, CreateOutcome, Engine, NewApplication, NewEndpoint, NewEvent, Options, Parts, Policies,
+    SendReceipt, Sending, Transport, Vault, WireRequest, WireResponse,
 };
 use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, Store};
 use bytes::Bytes;
@@ -58,7 +58,7 @@ fn wire_log(policy: &str, outcome: Outcome, hours: u32) -> (Vec<f64>, DeliverySt
             vault: Vault::new([9; 32]),
             policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
         };
-        let options = Options { longest_nap: HOUR * 10_000, ..Options::default() };
+        let options = Options { max_sleep: HOUR * 10_000, ..Options::default() };
         let engine = Engine::start(parts, options).await.expect("it starts");
         let message = send_one(&engine, policy).await;
         tokio::time::sleep(HOUR * hours).await;
@@ -103,7 +103,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
         once: None,
     };
     match engine.send(&which, event).await {
-        Ok(Sent::New { message, .. }) => message,
+        Ok(SendReceipt::New { message, .. }) => message,
         other => panic!("not accepted: {other:?}"),
     }
 }

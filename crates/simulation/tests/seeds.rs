@@ -70,7 +70,7 @@ fn every_seed_keeps_every_promise() {
     let texts: Vec<_> = failures.iter().map(|(_, text)| text.as_str()).collect();
     assert!(failures.is_empty(), "{} seeds failed\n{}", failures.len(), texts.join("\n"));
     if end - first >= MANY {
-        let some = [volume.requests, volume.rounds, volume.by_hand, volume.claimed];
+        let some = [volume.requests, volume.rounds, volume.manual, volume.claimed];
         let inbound =
             [volume.received, volume.duplicates, volume.reopened, volume.conflicts, volume.not_verified];
         let all = !some.contains(&0) && !inbound.contains(&0) && volume.overtakings > 0;

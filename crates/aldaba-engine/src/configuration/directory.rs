@@ -33,7 +33,7 @@ pub(crate) use tenants::Tenants;
 use crate::configuration::audit_entries::Entries;
 use crate::configuration::credentials::Credentials;
 use crate::configuration::vault::Vault;
-use crate::conflict_retry::Tries;
+use crate::conflict_retry::ConflictRetry;
 use crate::housekeeping::OperationalListeners;
 use crate::replaying::Replays;
 use crate::scheduling::Inbox;
@@ -137,8 +137,8 @@ impl DirectoryCore {
     }
 
     /// Retries a change that conflicts with a concurrent one.
-    pub fn tries(&self) -> Tries {
-        Tries::new(self.clock.clone(), self.entropy.clone())
+    pub fn conflict_retry(&self) -> ConflictRetry {
+        ConflictRetry::new(self.clock.clone(), self.entropy.clone())
     }
 }
 

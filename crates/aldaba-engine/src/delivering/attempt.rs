@@ -3,9 +3,9 @@
 use crate::configuration::HeaderContext;
 use crate::delivering::content::{BudgetedContent, ContentBudget, ContentOwner};
 use crate::delivering::target::Target;
-use crate::recording::recorder::{Judged, Sent};
+use crate::recording::recorder::{DecidedAttempt, RequestResult};
+use crate::scheduling::LaneClass;
 use crate::scheduling::MayStart;
-use crate::scheduling::Standing;
 use crate::scheduling::{Event, Inbox};
 use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, FailureKind, Outcome};
@@ -18,33 +18,33 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long to wait before something that failed on our side is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A delivery whose turn has come.
 #[derive(Clone)]
-pub(crate) struct Start {
+pub(crate) struct AttemptRequest {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: Arc<Target>,
     pub(crate) waiting: PendingDelivery,
     pub(crate) content: Option<Arc<BudgetedContent>>,
-    pub(crate) standing: Standing,
+    pub(crate) lane_class: LaneClass,
 }
 
-impl Start {
+impl AttemptRequest {
     /// On whose account its payload is in memory.
     fn content_owner(&self) -> ContentOwner {
-        ContentOwner { app: self.target.app, responsive: self.standing == Standing::Answers }
+        ContentOwner { app: self.target.app, responsive: self.lane_class == LaneClass::Responsive }
     }
 }
 
 /// An attempt that is over.
-pub(crate) struct Ended {
-    pub(crate) start: Start,
-    pub(crate) end: End,
+pub(crate) struct AttemptResult {
+    pub(crate) start: AttemptRequest,
+    pub(crate) end: AttemptEnd,
 }
 
-pub(crate) enum End {
-    Sent(Box<Judged>),
+pub(crate) enum AttemptEnd {
+    Sent(Box<DecidedAttempt>),
     /// There is nothing left to send: the payload is gone.
     ContentGone,
     /// It had to wait for its payload and meanwhile something came in between, or nothing could be
@@ -68,7 +68,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn spawn(&self, start: Start) {
+    pub(crate) fn spawn(&self, start: AttemptRequest) {
         let sender = self.clone();
         tokio::spawn(async move {
             let mut start = start;
@@ -79,26 +79,26 @@ impl Sender {
                 Ok(end) => end,
                 Err(_) => {
                     tracing::error!(endpoint = %start.endpoint, "a bug: an attempt panicked; trying again");
-                    tokio::time::sleep(AGAIN).await;
-                    End::PutBack
+                    tokio::time::sleep(RETRY_DELAY).await;
+                    AttemptEnd::PutBack
                 }
             };
-            inbox.send(Event::Ended(Box::new(Ended { start, end })));
+            inbox.send(Event::AttemptEnded(Box::new(AttemptResult { start, end })));
         });
     }
 
-    async fn run(self, start: &Start, content: Option<Arc<BudgetedContent>>) -> End {
+    async fn run(self, start: &AttemptRequest, content: Option<Arc<BudgetedContent>>) -> AttemptEnd {
         let held = match content {
             Some(held) => held,
             None => {
                 let read = || self.read(start);
                 match self.contents.load(start.waiting.message, start.content_owner(), read).await {
-                    Ok(Some(_)) if !self.still_may_start(start).await => return End::PutBack,
-                    Ok(Some(held)) if held.is_deleted() => return End::ContentGone,
+                    Ok(Some(_)) if !self.still_may_start(start).await => return AttemptEnd::PutBack,
+                    Ok(Some(held)) if held.is_deleted() => return AttemptEnd::ContentGone,
                     Ok(Some(held)) => held,
-                    Ok(None) => return End::ContentGone,
+                    Ok(None) => return AttemptEnd::ContentGone,
                     // A failing read is repeated; this one will never come.
-                    Err(_) => return End::Abandoned,
+                    Err(_) => return AttemptEnd::Abandoned,
                 }
             }
         };
@@ -110,29 +110,39 @@ impl Sender {
         if !response.outcome.uses_up_attempt(started_at.since(start.waiting.due_at)) {
             let error = &response.outcome;
             tracing::warn!(endpoint = %start.endpoint, %error, "cannot send; trying again");
-            tokio::time::sleep(AGAIN).await;
-            return End::PutBack;
+            tokio::time::sleep(RETRY_DELAY).await;
+            return AttemptEnd::PutBack;
         }
         let took = self.clock.monotonic().saturating_sub(from);
-        let sent = Sent { response, started_at, took, event_type };
-        End::Sent(Box::new(Judged::of(start, sent, self.clock.now(), &self.trust, &*self.entropy)))
+        let sent = RequestResult { response, started_at, took, event_type };
+        AttemptEnd::Sent(Box::new(DecidedAttempt::of(
+            start,
+            sent,
+            self.clock.now(),
+            &self.trust,
+            &*self.entropy,
+        )))
     }
 
     /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
-    pub(crate) async fn load(&self, start: &Start) -> Result<Option<Arc<BudgetedContent>>, Error> {
+    pub(crate) async fn load(&self, start: &AttemptRequest) -> Result<Option<Arc<BudgetedContent>>, Error> {
         self.contents.load(start.waiting.message, start.content_owner(), || self.read(start)).await
     }
 
     /// Sends without a turn.
-    pub(crate) async fn send_by_hand(&self, start: &Start, held: Arc<BudgetedContent>) -> Sent {
+    pub(crate) async fn send_by_hand(
+        &self,
+        start: &AttemptRequest,
+        held: Arc<BudgetedContent>,
+    ) -> RequestResult {
         let event_type = held.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        Sent { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
+        RequestResult { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
     }
 
-    async fn send(&self, start: &Start, held: Arc<BudgetedContent>) -> WireResponse {
+    async fn send(&self, start: &AttemptRequest, held: Arc<BudgetedContent>) -> WireResponse {
         let target = &start.target;
         let address = match &target.address {
             Ok(address) => address,
@@ -169,7 +179,7 @@ impl Sender {
     }
 
     /// Asks again whether the attempt may start: reading its payload took time.
-    async fn still_may_start(&self, start: &Start) -> bool {
+    async fn still_may_start(&self, start: &AttemptRequest) -> bool {
         loop {
             let (answer, answered) = oneshot::channel();
             self.inbox.send(Event::MayStart(Box::new(start.clone()), answer));
@@ -183,14 +193,14 @@ impl Sender {
 
     /// Reads the payload, as often as it takes: a store that cannot be read now is no failure of
     /// the receiver and must not use up an attempt.
-    async fn read(&self, start: &Start) -> Result<Option<Content>, Error> {
+    async fn read(&self, start: &AttemptRequest) -> Result<Option<Content>, Error> {
         loop {
             match self.store.contents(vec![(start.target.app, start.waiting.message)]).await {
                 Ok(mut contents) => return Ok(contents.pop().flatten()),
                 Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) => {
                     tracing::warn!(%error, message = %start.waiting.message, "cannot read a payload");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }

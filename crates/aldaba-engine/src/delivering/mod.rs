@@ -6,8 +6,8 @@ mod sent_headers;
 mod target;
 mod transport;
 
-pub(crate) use attempt::{End, Ended, Sender, Start};
+pub(crate) use attempt::{AttemptEnd, AttemptRequest, AttemptResult, Sender};
 pub(crate) use content::{BudgetedContent, ContentBudget};
 pub use sent_headers::SentHeaders;
 pub(crate) use target::{Target, origin_of};
-pub use transport::{RESPONSE_KEPT, Sending, Transport, WireRequest, WireResponse};
+pub use transport::{MAX_STORED_RESPONSE_BYTES, Sending, Transport, WireRequest, WireResponse};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use url::Url;
 
 /// The most that is kept of a response body.
-pub const RESPONSE_KEPT: usize = 16 * 1024;
+pub const MAX_STORED_RESPONSE_BYTES: usize = 16 * 1024;
 
 /// How requests leave. The server's is [`crate::wire::Wire`]; a simulation brings a faulty one.
 pub trait Transport: Send + Sync + 'static {
@@ -39,6 +39,6 @@ pub struct WireRequest {
 #[derive(Clone, Debug)]
 pub struct WireResponse {
     pub outcome: Outcome,
-    /// At most [`RESPONSE_KEPT`] bytes, undecoded.
+    /// At most [`MAX_STORED_RESPONSE_BYTES`] bytes, undecoded.
     pub body: Bytes,
 }

@@ -20,9 +20,9 @@ use crate::delivering::Target;
 use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
 use crate::inbound::SourceServices;
-use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
 use crate::replaying::Replays;
-use crate::replaying::{ByHand, NewResend, ResendError, Resender};
+use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
@@ -34,9 +34,9 @@ use tokio::sync::{oneshot, watch};
 
 /// A running engine. Clones are handles to the same one.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineParts>);
 
-struct Inner {
+struct EngineParts {
     intake: Arc<Intake>,
     sources: SourceServices,
     directory: DirectoryAccess,
@@ -53,16 +53,16 @@ struct Inner {
     inbox: Inbox,
     failed: watch::Sender<bool>,
     explaining: BlockingPool,
-    patience: Option<Duration>,
+    commit_timeout: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
 }
 
 impl Engine {
-    /// Accepts an event. When this returns [`Sent`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
+    /// Accepts an event. When this returns [`SendReceipt`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
     /// be.
-    pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<Sent, SendError> {
-        self.0.intake.send(which, event, self.patience()).await
+    pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<SendReceipt, SendError> {
+        self.0.intake.send(which, event, self.commit_timeout()).await
     }
 
     /// Hands in several events of one application, in one commit, with a result for each. [`SendError::Late`]: any of them
@@ -71,8 +71,8 @@ impl Engine {
         &self,
         which: &ApplicationRef,
         events: Vec<NewEvent>,
-    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        self.0.intake.send_many(which, events, self.patience()).await
+    ) -> Result<Vec<Result<SendReceipt, SendError>>, SendError> {
+        self.0.intake.send_many(which, events, self.commit_timeout()).await
     }
 
     /// Accepts an event and makes its application, in one commit: what is refused makes nothing. [`SendError::Late`]: both
@@ -82,8 +82,8 @@ impl Engine {
         actor: &Actor,
         new: NewApplication,
         event: NewEvent,
-    ) -> Result<Sent, SendError> {
-        self.0.intake.send_with_application(actor, new, event, self.patience()).await
+    ) -> Result<SendReceipt, SendError> {
+        self.0.intake.send_with_application(actor, new, event, self.commit_timeout()).await
     }
 
     /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
@@ -117,7 +117,7 @@ impl Engine {
     }
 
     /// One attempt by hand, whatever the delivery's state.
-    pub async fn resend(&self, asked: NewResend) -> Result<ByHand, ResendError> {
+    pub async fn resend(&self, asked: NewResend) -> Result<ManualAttempt, ResendError> {
         self.0.resender.clone().resend(asked).await
     }
 
@@ -137,8 +137,8 @@ impl Engine {
         &self.0.inbox
     }
 
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        self.0.patience
+    pub(crate) fn commit_timeout(&self) -> Option<Duration> {
+        self.0.commit_timeout
     }
 
     pub(crate) fn contents(&self) -> &ContentBudget {

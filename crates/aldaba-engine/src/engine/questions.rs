@@ -4,7 +4,7 @@ use super::Engine;
 use crate::intake::matching::{self, Mismatch};
 use crate::scheduling::Event;
 use crate::scheduling::HeldHost;
-use crate::scheduling::{Outlook, Question};
+use crate::scheduling::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
 
@@ -17,16 +17,17 @@ impl Engine {
     /// The origins that are held back for an organization, by origin and scope. What waits behind them is counted
     /// for all of it, or for one application.
     pub async fn held_hosts(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
-        self.0.inbox.ask(|answer| Event::Held(org, app, answer)).await.unwrap_or_default()
+        self.0.inbox.ask(|answer| Event::HeldHosts(org, app, answer)).await.unwrap_or_default()
     }
 
     /// What deliveries that wait for these endpoints wait for, as far as only memory knows.
-    pub async fn outlooks(&self, deliveries: &[(&Endpoint, Seq)]) -> Vec<Outlook> {
-        let question = |(endpoint, seq): &(&Endpoint, Seq)| Question::new(endpoint, *seq, &self.0.policies);
+    pub async fn wait_reasons(&self, deliveries: &[(&Endpoint, Seq)]) -> Vec<WaitReasons> {
+        let question =
+            |(endpoint, seq): &(&Endpoint, Seq)| WaitQuestion::new(endpoint, *seq, &self.0.policies);
         let answered =
-            self.0.inbox.ask(|answer| Event::Ask(deliveries.iter().map(question).collect(), answer));
+            self.0.inbox.ask(|answer| Event::WaitReasons(deliveries.iter().map(question).collect(), answer));
         // Without a dispatcher nothing is sent.
-        let nothing = || vec![Outlook { paused: true, ..Outlook::default() }; deliveries.len()];
+        let nothing = || vec![WaitReasons { paused: true, ..WaitReasons::default() }; deliveries.len()];
         answered.await.unwrap_or_else(nothing)
     }
 
@@ -68,7 +69,7 @@ impl Engine {
     /// Since when deliveries that are due have had to wait for the rate of an endpoint, or of its application;
     /// `None`: none has to.
     pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {
-        let answered = self.0.inbox.ask(|answer| Event::Throttled(endpoint, answer));
+        let answered = self.0.inbox.ask(|answer| Event::ThrottledSince(endpoint, answer));
         answered.await.unwrap_or_default()
     }
 
@@ -81,6 +82,6 @@ impl Engine {
 
     /// How many deliveries are on the wire or not yet recorded.
     pub async fn in_flight(&self) -> usize {
-        self.0.inbox.ask(Event::Count).await.unwrap_or(0)
+        self.0.inbox.ask(Event::InFlight).await.unwrap_or(0)
     }
 }

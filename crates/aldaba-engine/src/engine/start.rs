@@ -1,6 +1,6 @@
 //! An engine is put together, and set going.
 
-use super::{Engine, Inner};
+use super::{Engine, EngineParts};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -19,11 +19,11 @@ use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
 use crate::recording::recorder::Recorder;
 use crate::replaying::Replays;
-use crate::replaying::{Places, Resender};
+use crate::replaying::{ManualPermits, Resender};
 use crate::scheduling::Expirer;
 use crate::scheduling::Gates;
+use crate::scheduling::Scheduler;
 use crate::scheduling::Sweep;
-use crate::scheduling::Turns;
 use crate::scheduling::{Dispatcher, Inbox};
 use crate::{
     Clock, ClockTrust, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, SourceCache,
@@ -148,7 +148,7 @@ impl Engine {
             policies: policies.clone(),
             profiles: profiles.clone(),
             vault: vault.clone(),
-            places: Places::new(),
+            permits: ManualPermits::new(),
             idempotency_kept: options.idempotency_kept,
         };
         let clock_went_back = Arc::new(Notify::new());
@@ -163,15 +163,15 @@ impl Engine {
             clock_was_ahead,
         };
         let for_later = Arc::new(Notify::new());
-        let places = sequencing::Places {
+        let places = sequencing::Sequencer {
             store: store.clone(),
             clock: clock.clone(),
             inbox: inbox.clone(),
             for_later: for_later.clone(),
-            longest_nap: options.longest_nap,
+            max_sleep: options.max_sleep,
         };
-        let mut turns = Turns::new(options.clone(), gates);
-        turns.trust = trust.clone();
+        let mut scheduler = Scheduler::new(options.clone(), gates);
+        scheduler.trust = trust.clone();
         let expirer = Expirer {
             store: store.clone(),
             clock: clock.clone(),
@@ -198,11 +198,11 @@ impl Engine {
             unwritten: Vec::new(),
             halting: false,
             stopping: None,
-            longest_nap: options.longest_nap,
+            max_sleep: options.max_sleep,
             last_now: clock.now(),
             clock_went_back,
             for_later,
-            turns,
+            scheduler,
         };
         // Not restarted: what it knows of requests in flight is gone with it, and only a start reads it all again.
         let failed = watch::Sender::new(false);
@@ -247,7 +247,7 @@ impl Engine {
             background: background.clone(),
         };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
-        let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_noted_every };
+        let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_record_interval };
         background.start(retention);
         background.start(orphans);
         background.start(expirer);
@@ -256,7 +256,7 @@ impl Engine {
         background.start(clock_watch.clone());
         background.start(due_times);
         background.start(places);
-        let inner = Inner {
+        let inner = EngineParts {
             intake,
             sources,
             directory,
@@ -273,7 +273,7 @@ impl Engine {
             inbox,
             failed,
             explaining: BlockingPool::new(),
-            patience: options.patience,
+            commit_timeout: options.commit_timeout,
             clock_watch,
             background,
         };

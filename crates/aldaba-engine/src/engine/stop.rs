@@ -26,20 +26,20 @@ impl Engine {
     /// store. Returns how many were still in flight: their deliveries are tried again after the
     /// next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
-        let left = self.land(limit).await;
+        let left = self.drain(limit).await;
         self.close().await;
         left
     }
 
     /// The first half of a shutdown: nothing more is started, and requests in flight may end.
-    pub async fn land(&self, limit: Duration) -> usize {
+    pub async fn drain(&self, limit: Duration) -> usize {
         self.0.background.stop();
         let in_lanes = self.0.inbox.ask(Event::Stop);
         // Those made by hand are in no lane.
         let by_hand = tokio::time::timeout(limit, self.0.resender.ended());
         let (landed, _) = tokio::join!(tokio::time::timeout(limit, in_lanes), by_hand);
         let in_lanes = if landed.is_ok() { 0 } else { self.in_flight().await };
-        in_lanes + self.0.resender.places.taken()
+        in_lanes + self.0.resender.permits.taken()
     }
 
     /// The second half: what was handed to the store is written, for as long as the disk takes, and its folder is

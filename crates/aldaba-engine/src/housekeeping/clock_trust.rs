@@ -25,19 +25,19 @@ pub const CLOCK_SETTING: &str = "clock";
 
 /// Judges the machine's clock. Clones share the state. The default one trusts every clock.
 #[derive(Clone, Debug, Default)]
-pub struct ClockTrust(Option<Arc<Inner>>);
+pub struct ClockTrust(Option<Arc<SharedTrust>>);
 
 #[derive(Debug)]
-struct Inner {
+struct SharedTrust {
     machine: Arc<dyn Clock>,
     trust_after: Duration,
-    state: Mutex<State>,
+    state: Mutex<TrustState>,
     /// Told when the clock has leapt: that is noted at once, in case the process is killed soon.
     leapt: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct TrustState {
     record: ClockRecord,
     /// The monotonic clock when the record was last brought up to date.
     looked: Duration,
@@ -67,8 +67,8 @@ impl ClockTrust {
         let (shown, looked) = (machine.now(), machine.monotonic());
         let before = record.or(newest.map(ClockRecord::trusted)).unwrap_or(ClockRecord::trusted(shown));
         let (record, change) = before.at_start(shown);
-        let state = Mutex::new(State { record, looked });
-        let inner = Inner { machine, trust_after, state, leapt: Notify::new() };
+        let state = Mutex::new(TrustState { record, looked });
+        let inner = SharedTrust { machine, trust_after, state, leapt: Notify::new() };
         // As often as it starts.
         let change = if record.is_trusted() { change } else { Some(Change::Distrusted) };
         if let Some(change) = change {
@@ -108,7 +108,7 @@ impl ClockTrust {
         let (Some(inner), Some(before)) = (&self.0, self.look()) else { return };
         let shown = inner.machine.now();
         *inner.state.lock() =
-            State { record: ClockRecord::trusted(shown), looked: inner.machine.monotonic() };
+            TrustState { record: ClockRecord::trusted(shown), looked: inner.machine.monotonic() };
         if !before.is_trusted() {
             inner.say(Change::ByOperator, &before, shown);
         }
@@ -128,14 +128,14 @@ impl ClockTrust {
     }
 }
 
-impl Inner {
+impl SharedTrust {
     fn look(&self) -> ClockRecord {
         let mut state = self.state.lock();
         let (shown, monotonic) = (self.machine.now(), self.machine.monotonic());
         let before = state.record;
         let passed = monotonic.saturating_sub(state.looked);
         let (record, change) = before.after(passed, shown, self.trust_after);
-        *state = State { record, looked: monotonic };
+        *state = TrustState { record, looked: monotonic };
         drop(state);
         if let Some(change) = change {
             self.leapt.notify_one();

@@ -9,7 +9,7 @@
 mod backoff;
 
 use crate::housekeeping::background::{self, Background, StoreClosed, Task};
-use crate::intake::{Intake, NewEvent, SendError, Sent};
+use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{
     Application, ApplicationRef, Change, Done, Endpoint, Error, Notice, NoticeNumber, Order, Page, Store,
@@ -293,7 +293,7 @@ fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
 
 /// The error for which a notice must be kept and sent later. `None`: it is done. No notice is dropped after
 /// a temporary error.
-fn error_to_retry(result: Result<Sent, SendError>) -> Option<SendError> {
+fn error_to_retry(result: Result<SendReceipt, SendError>) -> Option<SendError> {
     match result {
         // Taken: it was sent before, and a crash or an error prevented its removal. Not found: the
         // organization no longer receives it.
@@ -331,8 +331,8 @@ mod tests {
     fn only_notices_that_were_sent_or_never_can_be_are_removed() {
         let message = MessageId::first_at(MOMENT);
         for over in [
-            Ok(Sent::Before { message }),
-            Ok(Sent::New { message, at: MOMENT, deliver_at: None }),
+            Ok(SendReceipt::Repeated { message }),
+            Ok(SendReceipt::New { message, at: MOMENT, deliver_at: None }),
             Err(SendError::EventIdTaken(message)),
             Err(SendError::NotFound),
         ] {

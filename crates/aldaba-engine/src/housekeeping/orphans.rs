@@ -15,14 +15,14 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Endpoints and deliveries that one read looks at.
-const LOOK: usize = 1000;
+const SEARCH_ROWS: usize = 1000;
 /// Deliveries that end in one commit.
-const SLICE: usize = 100;
+const MAX_ENDED_PER_COMMIT: usize = 100;
 /// The shortest pause after a slice or a read. What takes longer is followed by a pause that is longer as well.
-const PAUSE: Duration = Duration::from_millis(10);
+const MIN_SLICE_PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_FACTOR: u32 = 2;
 /// How long until something that the store could not do is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Orphans {
     pub(crate) store: Arc<dyn Store>,
@@ -61,7 +61,7 @@ impl Orphans {
                 Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) => {
                     tracing::warn!(%error, "cannot end what waits for a deleted application; trying again");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
@@ -70,11 +70,11 @@ impl Orphans {
     async fn end_all(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
-            let apps = self.store.deleted_applications(after, LOOK).await?;
+            let apps = self.store.deleted_applications(after, SEARCH_ROWS).await?;
             for app in &apps {
                 self.end_all_of(*app).await?;
             }
-            if apps.len() < LOOK {
+            if apps.len() < SEARCH_ROWS {
                 return Ok(());
             }
             after = apps.last().copied();
@@ -85,10 +85,10 @@ impl Orphans {
         let mut after = None;
         loop {
             let began = self.clock.monotonic();
-            let page = self.store.orphans(OrphansQuery { app, after, limit: LOOK }).await?;
+            let page = self.store.orphans(OrphansQuery { app, after, limit: SEARCH_ROWS }).await?;
             if !page.waiting.is_empty() {
                 // At a start the lanes have not heard of it yet.
-                self.inbox.send(Event::ApplicationRemoved(app));
+                self.inbox.send(Event::ApplicationDeleted(app));
             }
             self.pause(began).await;
             if !self.end(app, &page).await? {
@@ -104,7 +104,7 @@ impl Orphans {
     /// `false`: something was not what it was when it was read, and must be read again.
     async fn end(&self, app: AppId, page: &OrphansPage) -> Result<bool, Error> {
         let mut as_read = true;
-        for slice in page.waiting.chunks(SLICE) {
+        for slice in page.waiting.chunks(MAX_ENDED_PER_COMMIT) {
             let began = self.clock.monotonic();
             let cancel =
                 |(endpoint, waiting): &(_, _)| Cancel { app, endpoint: *endpoint, waiting: *waiting };
@@ -120,7 +120,7 @@ impl Orphans {
 
     async fn pause(&self, began: Duration) {
         let took = self.clock.monotonic().saturating_sub(began);
-        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        tokio::time::sleep(MIN_SLICE_PAUSE.max(took * PAUSE_FACTOR)).await;
     }
 }
 

@@ -12,7 +12,7 @@ mod tests;
 
 use crate::clock::MAX_TRUSTED_STEP;
 use crate::housekeeping::background::{StoreClosed, Task};
-use crate::scheduling::FORGOTTEN_AFTER;
+use crate::scheduling::GATE_RETENTION;
 use crate::{Clock, ClockTrust, Credentials, Policies};
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::policy::RetentionDefaults;
@@ -158,7 +158,7 @@ impl Retention {
             // A repeat of the request that started one must still find it.
             replays: replays.max(self.idempotency_kept),
             audit,
-            gates: FORGOTTEN_AFTER,
+            gates: GATE_RETENTION,
             event_ids: self.idempotency_kept + MAX_TRUSTED_STEP,
             clock_tolerance: MAX_TRUSTED_STEP,
         }

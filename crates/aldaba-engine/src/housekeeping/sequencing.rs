@@ -18,17 +18,17 @@ const SLICE: usize = 100;
 /// How long until a read or a write that failed is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-pub(crate) struct Places {
+pub(crate) struct Sequencer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) inbox: Inbox,
     /// Told by the dispatcher when there may be more of them, or earlier ones.
     pub(crate) for_later: Arc<Notify>,
     /// The longest sleep, so that a clock that was set is noticed.
-    pub(crate) longest_nap: Duration,
+    pub(crate) max_sleep: Duration,
 }
 
-impl Task for Places {
+impl Task for Sequencer {
     const NAME: &'static str = "places";
 
     async fn run(&mut self) -> StoreClosed {
@@ -47,7 +47,7 @@ impl Task for Places {
     }
 }
 
-impl Places {
+impl Sequencer {
     /// All that are due take their places. Returns when the next is due.
     pub(crate) async fn run_once(&self) -> Result<Option<Timestamp>, Error> {
         loop {
@@ -88,7 +88,7 @@ impl Places {
             tokio::select! {
                 biased;
                 () = self.for_later.notified() => return,
-                () = tokio::time::sleep(left.min(self.longest_nap)) => {}
+                () = tokio::time::sleep(left.min(self.max_sleep)) => {}
             }
         }
     }

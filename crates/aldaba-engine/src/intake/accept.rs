@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How far ahead an event may be handed in.
-const FURTHEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const MAX_DELIVER_AT_DELAY: Duration = Duration::from_secs(366 * 24 * 3600);
 
 impl Intake {
     /// All of it.
@@ -105,7 +105,9 @@ fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDe
 /// Whether what is to be delivered later can be.
 pub(super) fn can_wait(accept: &Accept) -> Result<(), SendError> {
     match accept.message.deliver_at {
-        Some(deliver_at) if deliver_at > accept.message.created_at + FURTHEST => Err(SendError::TooFarAhead),
+        Some(deliver_at) if deliver_at > accept.message.created_at + MAX_DELIVER_AT_DELAY => {
+            Err(SendError::TooFarAhead)
+        }
         _ => Ok(()),
     }
 }

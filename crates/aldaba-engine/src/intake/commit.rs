@@ -1,9 +1,9 @@
 //! The commit: what is written, the lanes hear of, and then the sender.
 
-use super::{Intake, NewEvent, SendError, Sent};
+use super::{Intake, NewEvent, SendError, SendReceipt};
 use crate::commit_timeout::within;
 use crate::delivering::BudgetedContent;
-use crate::scheduling::{Event, Offer};
+use crate::scheduling::{Event, QueuedDelivery};
 use aldaba_delivery::{AppId, MessageId, Timestamp};
 use aldaba_store::{Accept, Accepted, Done, Error, InlineApplication, NewDelivery, PendingDelivery, Seq};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ impl Intake {
     pub(super) async fn commit(
         &self,
         accept: Accept,
-        patience: Option<Duration>,
+        commit_timeout: Option<Duration>,
     ) -> Result<Accepted, SendError> {
-        let mut accepted = self.commit_all(vec![accept], patience).await?;
+        let mut accepted = self.commit_all(vec![accept], commit_timeout).await?;
         Ok(accepted.pop().unwrap_or(Accepted::Stale))
     }
 
@@ -24,7 +24,7 @@ impl Intake {
     pub(super) async fn commit_all(
         &self,
         batch: Vec<Accept>,
-        patience: Option<Duration>,
+        commit_timeout: Option<Duration>,
     ) -> Result<Vec<Accepted>, SendError> {
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -40,7 +40,7 @@ impl Intake {
                         directory.listeners.put(&new.application);
                     }
                     if news.for_later {
-                        inbox.send(Event::ForLater);
+                        inbox.send(Event::SequencingNeeded);
                     }
                     if !news.deliveries.is_empty() {
                         inbox.send(news.event(*first));
@@ -50,20 +50,20 @@ impl Intake {
             let _ = answer.send(result);
         });
         self.store.accept(batch, done);
-        Ok(within(patience, answered).await?.map_err(|_| Error::Closed)??)
+        Ok(within(commit_timeout, answered).await?.map_err(|_| Error::Closed)??)
     }
 
     /// What the sender of an event hears; `None`: the application has changed meanwhile.
     pub(super) fn result(
         &self,
         event: &NewEvent,
-        new: Sent,
+        new: SendReceipt,
         accepted: &Accepted,
         now: Timestamp,
-    ) -> Option<Result<Sent, SendError>> {
+    ) -> Option<Result<SendReceipt, SendError>> {
         Some(match accepted {
             Accepted::New { .. } => Ok(new),
-            Accepted::Repeated { message } => Ok(Sent::Before { message: *message }),
+            Accepted::Repeated { message } => Ok(SendReceipt::Repeated { message: *message }),
             Accepted::EventIdTaken { message } => Err(SendError::EventIdTaken(*message)),
             Accepted::OverQuota(whose) => Err(self.over_quota(*whose, now)),
             Accepted::Refused(why) => Err(Error::Refused(why.clone()).into()),
@@ -73,10 +73,10 @@ impl Intake {
         })
     }
 
-    fn news(&self, accept: &Accept) -> News {
+    fn news(&self, accept: &Accept) -> AcceptNotice {
         let now = accept.message.created_at;
         let due_at = accept.message.deliver_at.unwrap_or(now);
-        News {
+        AcceptNotice {
             app: accept.app,
             message: accept.message.id,
             due_at,
@@ -90,7 +90,7 @@ impl Intake {
 }
 
 /// What the lanes hear of a message that is on disk.
-struct News {
+struct AcceptNotice {
     app: AppId,
     message: MessageId,
     due_at: Timestamp,
@@ -104,11 +104,11 @@ struct News {
     made: Option<Box<InlineApplication>>,
 }
 
-impl News {
+impl AcceptNotice {
     fn event(self, first: Seq) -> Event {
         let Self { app, message, due_at, held, deliveries, .. } = self;
         let to_send = deliveries.into_iter().zip(first.0..).filter(|((new, _), _)| new.skipped.is_none());
-        let offer = |((new, later), seq): ((NewDelivery, bool), i64)| Offer {
+        let offer = |((new, later), seq): ((NewDelivery, bool), i64)| QueuedDelivery {
             endpoint: new.endpoint,
             waiting: PendingDelivery {
                 seq: Seq(seq),

@@ -1,7 +1,7 @@
 //! Sending to an address that is no endpoint. The address becomes one that is on no list and hears of no event, so that
 //! everything else (its lane, the history, replays) is as for any other ([ADR 12](../../../../docs/adr/0012-addresses.md)).
 
-use crate::intake::{Direct, NewEvent, SendError, Sent};
+use crate::intake::{Direct, NewEvent, SendError, SendReceipt};
 use crate::{EndpointHeaders, Engine, Secrets};
 use aldaba_delivery::{AppId, EndpointId, Health};
 use aldaba_signature::SigningKey;
@@ -47,13 +47,13 @@ impl From<SendError> for DispatchError {
 }
 
 impl Engine {
-    /// Accepts something for an address. When this returns [`Sent`], it is on disk and will be delivered. The id is the
+    /// Accepts something for an address. When this returns [`SendReceipt`], it is on disk and will be delivered. The id is the
     /// address's: the same for all that goes there in the same way.
     pub async fn dispatch(
         &self,
         which: &ApplicationRef,
         dispatch: NewDispatch,
-    ) -> Result<(Sent, EndpointId), DispatchError> {
+    ) -> Result<(SendReceipt, EndpointId), DispatchError> {
         let app = self.application_id(which).await.map_err(SendError::from)?.ok_or(SendError::NotFound)?;
         if self.policies().get(which.org, &dispatch.policy).is_none() {
             return Err(DispatchError::UnknownPolicy(dispatch.policy));

@@ -1,7 +1,7 @@
 //! The first event of an application that is made with it.
 
 use super::accept::can_wait;
-use super::{Intake, NewEvent, SendError, Sent};
+use super::{Intake, NewEvent, SendError, SendReceipt};
 use crate::NewApplication;
 use aldaba_store::{Accept, Actor, ApplicationRef, Change, InlineApplication, Tenant};
 use std::time::Duration;
@@ -14,8 +14,8 @@ impl Intake {
         actor: &Actor,
         new: NewApplication,
         event: NewEvent,
-        patience: Option<Duration>,
-    ) -> Result<Sent, SendError> {
+        commit_timeout: Option<Duration>,
+    ) -> Result<SendReceipt, SendError> {
         let application = self.directory.new_application(new);
         let key = application.uid.clone().unwrap_or_else(|| application.id.to_string());
         let which = ApplicationRef { org: application.org, key };
@@ -36,11 +36,11 @@ impl Intake {
             creates: Some(Box::new(InlineApplication { application, audit })),
             ..accept
         };
-        let sent = Sent::new(&accept.message);
-        let accepted = self.commit(accept, patience).await?;
+        let sent = SendReceipt::new(&accept.message);
+        let accepted = self.commit(accept, commit_timeout).await?;
         match self.result(&event, sent, &accepted, now) {
             Some(result) => result,
-            None => self.send_checked(&which, &event, None, patience).await,
+            None => self.send_checked(&which, &event, None, commit_timeout).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Several events of one application, in as few commits as can be.
 
 use super::accept::{can_wait, takes};
-use super::{Intake, MATCHINGS, NewEvent, Quotas, SendError, Sent};
+use super::{Intake, MAX_MATCH_ROUNDS, NewEvent, Quotas, SendError, SendReceipt};
 use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost};
 use aldaba_store::{ApplicationRef, Content, Tenant};
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use std::time::Duration;
 
 /// Deliveries that several events together may bring into one commit, but for those of the last one: others
 /// wait for it.
-const DELIVERIES_AT_ONCE: usize = 10_000;
+const MAX_DELIVERIES_PER_COMMIT: usize = 10_000;
 
 /// How far several events have come.
 struct Many {
     contents: Vec<Arc<Content>>,
     /// Whether it can be accepted, as far as that is known before.
     fits: Vec<bool>,
-    results: Vec<Option<Result<Sent, SendError>>>,
+    results: Vec<Option<Result<SendReceipt, SendError>>>,
     quotas: Quotas,
     /// How long a commit is waited for.
-    patience: Option<Duration>,
+    commit_timeout: Option<Duration>,
 }
 
 impl Many {
-    fn new(events: &[NewEvent], quotas: Quotas, patience: Option<Duration>) -> Self {
+    fn new(events: &[NewEvent], quotas: Quotas, commit_timeout: Option<Duration>) -> Self {
         Self {
             contents: events.iter().map(NewEvent::content).collect(),
             fits: vec![true; events.len()],
             results: vec![None; events.len()],
             quotas,
-            patience,
+            commit_timeout,
         }
     }
 
@@ -55,14 +55,14 @@ enum Settled {
 impl Intake {
     /// Hands in several events of one application, in one commit unless they go to very many endpoints or its
     /// configuration changes meanwhile. What becomes of one is of no concern to the others. An error is about
-    /// all: nothing was stored, unless it is [`SendError::Late`]. `patience`: how long a commit is waited for.
+    /// all: nothing was stored, unless it is [`SendError::Late`]. `commit_timeout`: how long a commit is waited for.
     pub(crate) async fn send_many(
         &self,
         which: &ApplicationRef,
         events: Vec<NewEvent>,
-        patience: Option<Duration>,
-    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
-        let mut many = Many::new(&events, self.quotas, patience);
+        commit_timeout: Option<Duration>,
+    ) -> Result<Vec<Result<SendReceipt, SendError>>, SendError> {
+        let mut many = Many::new(&events, self.quotas, commit_timeout);
         let unfit = self.check(which, &events).await;
         for (fits, unfit) in many.fits.iter_mut().zip(&unfit) {
             *fits = unfit.is_none();
@@ -73,7 +73,7 @@ impl Intake {
         for ((event, result), unfit) in events.iter().zip(many.results).zip(unfit) {
             all.push(match result {
                 Some(result) => result,
-                None => self.send_checked(which, event, unfit, patience).await,
+                None => self.send_checked(which, event, unfit, commit_timeout).await,
             });
         }
         Ok(all)
@@ -85,7 +85,7 @@ impl Intake {
         &self,
         which: &ApplicationRef,
         events: &[NewEvent],
-    ) -> Result<Vec<Result<Sent, SendError>>, SendError> {
+    ) -> Result<Vec<Result<SendReceipt, SendError>>, SendError> {
         let mut many = Many::new(events, Quotas::default(), None);
         self.settle(which, events, &mut many).await?;
         many.fill(&SendError::Unsettled);
@@ -102,7 +102,7 @@ impl Intake {
     ) -> Result<(), SendError> {
         // What is old is kept until the next is read: that has the most of it in common.
         let mut old = None;
-        for _ in 0..MATCHINGS {
+        for _ in 0..MAX_MATCH_ROUNDS {
             let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
             events.iter().try_for_each(|event| takes(&tenant, event))?;
             drop(old.take());
@@ -147,9 +147,9 @@ impl Intake {
                     continue;
                 }
                 deliveries += accept.deliveries.len();
-                places.push((place, Sent::new(&accept.message)));
+                places.push((place, SendReceipt::new(&accept.message)));
                 batch.push(accept);
-                if deliveries >= DELIVERIES_AT_ONCE {
+                if deliveries >= MAX_DELIVERIES_PER_COMMIT {
                     break;
                 }
             }
@@ -157,7 +157,7 @@ impl Intake {
                 return Ok(Settled::Yes);
             }
             for ((place, new), accepted) in
-                places.into_iter().zip(self.commit_all(batch, many.patience).await?)
+                places.into_iter().zip(self.commit_all(batch, many.commit_timeout).await?)
             {
                 many.results[place] = self.result(&events[place], new, &accepted, now);
                 if many.results[place].is_none() {

@@ -11,13 +11,13 @@ pub(crate) mod matching;
 mod one;
 mod quotas;
 mod reopen;
-mod sent;
+mod result;
 
 pub use dispatch::{DispatchError, NewDispatch};
 pub use event::{Direct, FromSource, NewEvent};
 pub use matching::{Mismatch, mismatches};
 pub use quotas::Quotas;
-pub use sent::{SendError, Sent};
+pub use result::{SendError, SendReceipt};
 
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often matching is repeated when the configuration changes under it.
-const MATCHINGS: usize = 16;
+const MAX_MATCH_ROUNDS: usize = 16;
 
 pub(crate) struct Intake {
     pub(crate) store: Arc<dyn Store>,
@@ -46,14 +46,14 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// `patience`: how long a commit is waited for.
+    /// `commit_timeout`: how long a commit is waited for.
     pub(crate) async fn send(
         &self,
         which: &ApplicationRef,
         event: NewEvent,
-        patience: Option<Duration>,
-    ) -> Result<Sent, SendError> {
+        commit_timeout: Option<Duration>,
+    ) -> Result<SendReceipt, SendError> {
         let unfit = self.check(which, std::slice::from_ref(&event)).await.pop().flatten();
-        self.send_checked(which, &event, unfit, patience).await
+        self.send_checked(which, &event, unfit, commit_timeout).await
     }
 }

@@ -1,7 +1,7 @@
 //! An event of a source that its sender repeats, after its forwarding has failed, is forwarded again.
 
 use super::{Intake, NewEvent, SendError};
-use crate::scheduling::{Event, Offer};
+use crate::scheduling::{Event, QueuedDelivery};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_store::{ApplicationRef, Done, Error, EventState, PendingDelivery, ReopenEvent};
 use tokio::sync::oneshot;
@@ -32,7 +32,7 @@ impl Intake {
             if let Ok(opened) = &result
                 && !opened.is_empty()
             {
-                let offer = |&(endpoint, waiting)| Offer { endpoint, waiting, content: None };
+                let offer = |&(endpoint, waiting)| QueuedDelivery { endpoint, waiting, content: None };
                 inbox.send(Event::Accepted(app, opened.iter().map(offer).collect()));
             }
             let _ = answer.send(result);

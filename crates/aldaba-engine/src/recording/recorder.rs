@@ -1,7 +1,7 @@
 //! From the end of an attempt to its record: outcome → class → transition, then health and gates, then
 //! one durable write.
 
-use crate::delivering::{End, Ended, Start};
+use crate::delivering::{AttemptEnd, AttemptRequest, AttemptResult};
 use crate::housekeeping::{OperationalListeners, extend, rfc3339};
 use crate::scheduling::Gates;
 use crate::scheduling::{Event, Inbox};
@@ -25,28 +25,28 @@ pub(crate) struct Recorder {
 }
 
 /// What an attempt means for its delivery.
-pub(crate) struct Judged {
+pub(crate) struct DecidedAttempt {
     attempt: NewAttempt,
-    conclusion: Decision,
+    decision: Decision,
     /// How the delivery waits from now on, if it does.
     again: Option<PendingDelivery>,
 }
 
 /// How a request went, as the wire saw it.
-pub(crate) struct Sent {
+pub(crate) struct RequestResult {
     pub(crate) response: WireResponse,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
     pub(crate) event_type: Arc<str>,
 }
 
-impl Judged {
+impl DecidedAttempt {
     /// Outcome → class → transition, and a line in the log where it went wrong. It concerns nothing but
     /// the delivery, so the attempt's own task can do it: many attempts that fail in the same moment
     /// must not hold up the one task that owns the lanes.
     pub(crate) fn of(
-        start: &Start,
-        sent: Sent,
+        start: &AttemptRequest,
+        sent: RequestResult,
         now: Timestamp,
         trust: &ClockTrust,
         entropy: &dyn Entropy,
@@ -57,20 +57,20 @@ impl Judged {
             clock_start: start.waiting.clock_start,
         };
         let trusted = trust.may_end_by_time();
-        let conclusion = Decision::of(policy, &delivery, outcome, trusted, now, entropy.chance());
-        let success = conclusion.delivered();
+        let decision = Decision::of(policy, &delivery, outcome, trusted, now, entropy.chance());
+        let success = decision.delivered();
         if !success {
-            report(start, &delivery, &conclusion.transition, outcome);
+            report(start, &delivery, &decision.transition, outcome);
         }
         let is_first = start.waiting.attempts == 0;
         let trigger = if start.waiting.replayed && is_first { Trigger::Replay } else { Trigger::Scheduled };
         let attempt = sent.noted(trigger, success, entropy);
-        let again = again(start, &delivery, &conclusion.transition);
-        Self { attempt, conclusion, again }
+        let again = again(start, &delivery, &decision.transition);
+        Self { attempt, decision, again }
     }
 }
 
-impl Sent {
+impl RequestResult {
     /// As it is kept.
     pub(crate) fn noted(self, trigger: Trigger, success: bool, entropy: &dyn Entropy) -> NewAttempt {
         let Self { response, started_at, took, event_type } = self;
@@ -93,7 +93,7 @@ impl Sent {
 }
 
 /// What the end of an attempt came to.
-pub(crate) struct Judgement {
+pub(crate) struct RecordPlan {
     pub(crate) record: Record,
     /// How the waiting delivery looks afterwards, if it still waits.
     pub(crate) again: Option<PendingDelivery>,
@@ -106,25 +106,25 @@ pub(crate) struct Judgement {
 impl Recorder {
     /// Judges an attempt and brings the endpoint's health and the gates up to date. `None`: nothing was
     /// sent, and there is nothing to record.
-    pub(crate) fn judge(
+    pub(crate) fn plan(
         &self,
-        ended: Ended,
+        ended: AttemptResult,
         known: &mut Health,
         gates: &mut Gates,
         now: Timestamp,
-    ) -> Option<Judgement> {
-        let Ended { start, end } = ended;
+    ) -> Option<RecordPlan> {
+        let AttemptResult { start, end } = ended;
         match end {
-            End::PutBack | End::Abandoned => None,
-            End::ContentGone => {
-                let woken = gates.called_off(&start, now);
+            AttemptEnd::PutBack | AttemptEnd::Abandoned => None,
+            AttemptEnd::ContentGone => {
+                let woken = gates.abandoned(&start, now);
                 let record = unsent(&start, Reason::PayloadDeleted, known, now);
-                Some(Judgement { record, again: None, answered: None, woken })
+                Some(RecordPlan { record, again: None, answered: None, woken })
             }
-            End::Sent(judged) => {
-                let Judged { attempt, conclusion, again } = *judged;
-                let health = conclusion.health(known, start.target.ordering, now);
-                let Decision { class, transition, .. } = conclusion;
+            AttemptEnd::Sent(decided) => {
+                let DecidedAttempt { attempt, decision, again } = *decided;
+                let health = decision.health(known, start.target.ordering, now);
+                let Decision { class, transition, .. } = decision;
                 let news = gates.after_attempt(&start, &class, &transition, &attempt.error, now);
                 let answered = class.concerns_receiver().then(|| (class.answered(), attempt.duration));
                 let changed = health != *known;
@@ -140,7 +140,7 @@ impl Recorder {
                     gates: news.changed,
                     ..without_attempt(&start, transition, now)
                 };
-                Some(Judgement { record, again, answered, woken: news.woken })
+                Some(RecordPlan { record, again, answered, woken: news.woken })
             }
         }
     }
@@ -155,21 +155,21 @@ impl Recorder {
                 news.notify_one();
             }
             let result = result.map(|mut results| results.pop().unwrap_or(Recorded::Fenced));
-            inbox.send(Event::Recorded(Box::new(Written { record: copy, again, result })));
+            inbox.send(Event::Recorded(Box::new(RecordResult { record: copy, again, result })));
         });
         self.store.record(vec![record], done);
     }
 }
 
 /// A record whose fate is known.
-pub(crate) struct Written {
+pub(crate) struct RecordResult {
     pub(crate) record: Record,
     pub(crate) again: Option<PendingDelivery>,
     pub(crate) result: Result<Recorded, Error>,
 }
 
 /// The record of a delivery that changes without an attempt.
-pub(crate) fn without_attempt(start: &Start, transition: Transition, now: Timestamp) -> Record {
+pub(crate) fn without_attempt(start: &AttemptRequest, transition: Transition, now: Timestamp) -> Record {
     Record {
         seq: start.waiting.seq,
         app: start.target.app,
@@ -192,7 +192,7 @@ const FAILING: u32 = 4;
 
 /// What the organization hears of an attempt.
 fn notices(
-    start: &Start,
+    start: &AttemptRequest,
     attempt: &NewAttempt,
     transition: &Transition,
     (before, after): (&Health, &Health),
@@ -260,7 +260,7 @@ pub(crate) fn ended_unsent(
 }
 
 /// The record of a delivery that ends without an attempt and without success.
-pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Timestamp) -> Record {
+pub(crate) fn unsent(start: &AttemptRequest, reason: Reason, known: &mut Health, now: Timestamp) -> Record {
     let transition = Transition::Settle(Ending::Dead(reason));
     let health = known.after_ending(start.target.ordering, transition.ending(), now);
     if let Some(health) = &health {
@@ -269,7 +269,7 @@ pub(crate) fn unsent(start: &Start, reason: Reason, known: &mut Health, now: Tim
     Record { health, ..without_attempt(start, transition, now) }
 }
 
-fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<PendingDelivery> {
+fn again(start: &AttemptRequest, delivery: &Delivery, transition: &Transition) -> Option<PendingDelivery> {
     match *transition {
         Transition::Settle(_) | Transition::Stop { .. } => None,
         Transition::Retry { due_at } => {
@@ -278,7 +278,7 @@ fn again(start: &Start, delivery: &Delivery, transition: &Transition) -> Option<
     }
 }
 
-fn report(start: &Start, delivery: &Delivery, transition: &Transition, outcome: &Outcome) {
+fn report(start: &AttemptRequest, delivery: &Delivery, transition: &Transition, outcome: &Outcome) {
     tracing::warn!(
         endpoint = %start.endpoint,
         message_id = %start.waiting.message,

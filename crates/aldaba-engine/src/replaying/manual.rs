@@ -7,8 +7,8 @@ mod permits;
 
 use crate::configuration::IdempotencyDigest;
 use crate::delivering::Target;
-use crate::delivering::{Sender, Start};
-use crate::scheduling::Standing;
+use crate::delivering::{AttemptRequest, Sender};
+use crate::scheduling::LaneClass;
 use crate::scheduling::{Event, Inbox};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AttemptId, Class, EndpointId, MessageId, Timestamp, Transition, Verdict};
@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-pub(crate) use permits::Places;
+pub(crate) use permits::ManualPermits;
 
 /// How long until a result that the store had no room for is handed in again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResendError {
@@ -50,8 +50,8 @@ pub enum ResendError {
 }
 
 /// Whether a delivery may be attempted by hand.
-pub(crate) enum Claim {
-    Yes(Option<PendingDelivery>),
+pub(crate) enum Reservation {
+    Granted(Option<PendingDelivery>),
     InFlight,
     Paused,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Resender {
     pub(crate) policies: Policies,
     pub(crate) profiles: Profiles,
     pub(crate) vault: Vault,
-    pub(crate) places: Places,
+    pub(crate) permits: ManualPermits,
     pub(crate) idempotency_kept: Duration,
 }
 
@@ -81,13 +81,13 @@ pub struct NewResend {
 
 /// An attempt by hand that is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ByHand {
+pub enum ManualAttempt {
     Made(Box<Attempt>),
     /// A former request with the same key had made this one; nothing was sent.
-    Before(AttemptId),
+    Repeated(AttemptId),
 }
 
-impl ByHand {
+impl ManualAttempt {
     /// Whether the receiver took it just now.
     pub fn is_delivered(&self) -> bool {
         matches!(self, Self::Made(attempt) if attempt.success)
@@ -97,30 +97,30 @@ impl ByHand {
 impl Resender {
     /// Resolves when none is under way, and lets no more begin.
     pub(crate) async fn ended(&self) {
-        self.places.close().await;
+        self.permits.close().await;
     }
 
     /// Makes the attempt; it is on disk when this returns.
-    pub(crate) async fn resend(self, asked: NewResend) -> Result<ByHand, ResendError> {
+    pub(crate) async fn resend(self, asked: NewResend) -> Result<ManualAttempt, ResendError> {
         let which = (asked.endpoint.id, asked.message.id);
-        let place = match self.places.take(asked.endpoint.app, which) {
-            Ok(place) => place,
+        let permit = match self.permits.take(asked.endpoint.app, which) {
+            Ok(permit) => permit,
             Err(refused) => {
                 let before = self.made_before(&asked).await?;
-                return before.map(ByHand::Before).ok_or(refused);
+                return before.map(ManualAttempt::Repeated).ok_or(refused);
             }
         };
         // Somebody else must end it: the caller may go away, and what was claimed is in flight.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             let made = self.run(&asked).await;
-            drop(place);
+            drop(permit);
             let _ = answer.send(made);
         });
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// The attempt that a key stands for, if it is on disk. Whoever has the delivery's place can rely on a no:
+    /// The attempt that a key stands for, if it is on disk. Whoever has the delivery's permit can rely on a no:
     /// requests with the same key are for the same delivery. One that was sent but not recorded may be
     /// repeated, as after every crash.
     async fn made_before(&self, asked: &NewResend) -> Result<Option<AttemptId>, Error> {
@@ -130,10 +130,10 @@ impl Resender {
         }
     }
 
-    async fn run(&self, asked: &NewResend) -> Result<ByHand, ResendError> {
+    async fn run(&self, asked: &NewResend) -> Result<ManualAttempt, ResendError> {
         let (endpoint, message) = (&asked.endpoint, asked.message.id);
         if let Some(before) = self.made_before(asked).await? {
-            return Ok(ByHand::Before(before));
+            return Ok(ManualAttempt::Repeated(before));
         }
         let has_headers = asked.message.content.sealed_headers.is_some();
         if endpoint.direct && has_headers && asked.message.only_for != Some(endpoint.id) {
@@ -145,10 +145,10 @@ impl Resender {
             return Err(ResendError::InOrder);
         }
         let target = Arc::new(self.target(endpoint));
-        let claimed = match self.claim(endpoint, waits).await? {
-            Claim::Yes(claimed) => claimed,
-            Claim::InFlight => return Err(ResendError::InFlight),
-            Claim::Paused => return Err(ResendError::Paused),
+        let claimed = match self.reserve(endpoint, waits).await? {
+            Reservation::Granted(claimed) => claimed,
+            Reservation::InFlight => return Err(ResendError::InFlight),
+            Reservation::Paused => return Err(ResendError::Paused),
         };
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let now = self.clock.now();
@@ -161,12 +161,12 @@ impl Resender {
             replayed: false,
             sequence: None,
         };
-        let start = Start {
+        let start = AttemptRequest {
             endpoint: endpoint.id,
             target,
             waiting: claimed.unwrap_or(nobody),
             content: None,
-            standing: Standing::Answers,
+            lane_class: LaneClass::Responsive,
         };
         // A panic is a bug of ours, and must not leave a delivery in flight for ever.
         let attempt = AssertUnwindSafe(self.attempt(asked, start, claimed)).catch_unwind();
@@ -177,13 +177,13 @@ impl Resender {
         if let Some(claimed) = claimed {
             self.inbox.send(landing(endpoint.id, claimed, &made));
         }
-        Ok(ByHand::Made(made?.attempt))
+        Ok(ManualAttempt::Made(made?.attempt))
     }
 
     async fn attempt(
         &self,
         asked: &NewResend,
-        mut start: Start,
+        mut start: AttemptRequest,
         claimed: Option<PendingDelivery>,
     ) -> Result<Made, ResendError> {
         let held = self.sender.load(&start).await?.ok_or(ResendError::NoPayload)?;
@@ -235,8 +235,12 @@ impl Resender {
         Target::new(endpoint, &self.policies, &self.profiles, &self.vault)
     }
 
-    async fn claim(&self, endpoint: &Endpoint, read: Option<PendingDelivery>) -> Result<Claim, Error> {
-        let claim = self.inbox.ask(|answer| Event::Claim(endpoint.id, endpoint.app, read, answer));
+    async fn reserve(
+        &self,
+        endpoint: &Endpoint,
+        read: Option<PendingDelivery>,
+    ) -> Result<Reservation, Error> {
+        let claim = self.inbox.ask(|answer| Event::Reserve(endpoint.id, endpoint.app, read, answer));
         claim.await.ok_or(Error::Closed)
     }
 
@@ -244,7 +248,7 @@ impl Resender {
     async fn record(
         &self,
         asked: &NewResend,
-        start: &Start,
+        start: &AttemptRequest,
         (waiting, transition): (PendingDelivery, Transition),
         attempt: NewAttempt,
         at: Timestamp,
@@ -279,7 +283,7 @@ impl Resender {
     async fn note(
         &self,
         asked: &NewResend,
-        start: &Start,
+        start: &AttemptRequest,
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), Error> {
@@ -304,10 +308,10 @@ struct Made {
 /// What its lane is told of a delivery that was claimed.
 fn landing(endpoint: EndpointId, claimed: PendingDelivery, made: &Result<Made, ResendError>) -> Event {
     match made {
-        Ok(Made { waits: true, .. }) => Event::PutBack(endpoint, claimed),
+        Ok(Made { waits: true, .. }) => Event::ReservationReturned(endpoint, claimed),
         // Without a result the store must say whether it waits at all: what was claimed may have been read
         // before it ended.
-        other => Event::Withdrawn(vec![(endpoint, claimed.seq, other.is_ok())]),
+        other => Event::ReservationsEnded(vec![(endpoint, claimed.seq, other.is_ok())]),
     }
 }
 
@@ -319,7 +323,7 @@ async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Err
         match answered.await.map_err(|_| Error::Closed)? {
             Err(error @ (Error::Full | Error::Unavailable(_))) => {
                 tracing::warn!(%error, "the result of an attempt by hand cannot be stored; trying again");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             result => return result,
         }
@@ -354,7 +358,7 @@ mod tests {
         };
         let told = |made| landing(endpoint, claimed, &made);
         let ended = |event| match event {
-            Event::Withdrawn(rows) => rows[..] == [(endpoint, Seq(7), true)],
+            Event::ReservationsEnded(rows) => rows[..] == [(endpoint, Seq(7), true)],
             _ => panic!("it waits on"),
         };
         // It may have ended since it was read: the store must say.
@@ -378,6 +382,6 @@ mod tests {
         };
         assert!(ended(told(Ok(made(true, false)))));
         let again = told(Ok(made(false, true)));
-        assert!(matches!(again, Event::PutBack(_, waiting) if waiting == claimed));
+        assert!(matches!(again, Event::ReservationReturned(_, waiting) if waiting == claimed));
     }
 }

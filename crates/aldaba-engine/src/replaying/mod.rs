@@ -3,6 +3,6 @@
 mod manual;
 mod replays;
 
-pub use manual::{ByHand, NewResend, ResendError};
-pub(crate) use manual::{Claim, Places, Resender};
-pub use replays::{Counted, MOST_OPENED, NewReplay, Replays};
+pub use manual::{ManualAttempt, NewResend, ResendError};
+pub(crate) use manual::{ManualPermits, Resender, Reservation};
+pub use replays::{MAX_REPLAYED_DELIVERIES, NewReplay, ReplayCount, Replays};

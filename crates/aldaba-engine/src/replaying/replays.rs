@@ -11,7 +11,7 @@ mod tests;
 
 use crate::configuration::Entries;
 use crate::housekeeping::background::{self, Background};
-use crate::scheduling::{Event, Inbox, Offer};
+use crate::scheduling::{Event, Inbox, QueuedDelivery};
 use crate::{ChangeError, Clock, Entropy, IdempotencyDigest};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
@@ -20,31 +20,31 @@ use aldaba_store::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use step_queue::{Line, Turns};
+use step_queue::{ApplicationQueue, StepQueue};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// How many deliveries one replay may open. Whoever wants more starts another where it ended.
-pub const MOST_OPENED: u64 = 1_000_000;
+pub const MAX_REPLAYED_DELIVERIES: u64 = 1_000_000;
 /// Rows that a step looks at. Where that takes the writer more than a few milliseconds it ends earlier.
-const LOOK: usize = 1000;
+const STEP_ROWS: usize = 1000;
 /// Deliveries that a step opens.
-const OPEN: usize = 100;
-/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their turn here,
+const STEP_DELIVERIES: usize = 100;
+/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their permit here,
 /// so that what retention removes does not wait behind all of them.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT_STEPS: usize = 2;
 /// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
 /// others.
-const BREATH: Duration = Duration::from_millis(5);
+const MIN_STEP_PAUSE: Duration = Duration::from_millis(5);
 /// The same, as a multiple of the step's time.
-const BREATH_FACTOR: u32 = 4;
+const STEP_PAUSE_FACTOR: u32 = 4;
 /// How long until something that the store could not do is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Rows that one read of a count looks at, and that a count looks at in all.
-const COUNT_SLICE: usize = 20_000;
-const COUNT_MOST: usize = 1_000_000;
+const COUNT_PAGE_ROWS: usize = 20_000;
+const MAX_COUNTED_ROWS: usize = 1_000_000;
 /// How long a count goes on: somebody waits for it.
-const COUNT_LONGEST: Duration = Duration::from_secs(10);
+const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to replay.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct NewReplay {
 
 /// How many deliveries a replay would open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct ReplayCount {
     pub count: u64,
     /// There are more; they were not counted.
     pub at_least: bool,
@@ -68,9 +68,9 @@ pub struct Counted {
 
 /// The engine's side of replays.
 #[derive(Clone)]
-pub struct Replays(Arc<Inner>);
+pub struct Replays(Arc<ReplayServices>);
 
-struct Inner {
+struct ReplayServices {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -78,7 +78,7 @@ struct Inner {
     entries: Entries,
     idempotency_kept: Duration,
     background: Background,
-    turns: Turns,
+    step_queue: StepQueue,
     /// Replays begin on the thread that has written them.
     runtime: Handle,
 }
@@ -93,9 +93,9 @@ impl Replays {
         idempotency_kept: Duration,
         background: Background,
     ) -> Self {
-        let turns = Turns::new(AT_ONCE);
+        let step_queue = StepQueue::new(MAX_CONCURRENT_STEPS);
         let runtime = Handle::current();
-        Self(Arc::new(Inner {
+        Self(Arc::new(ReplayServices {
             store,
             clock,
             entropy,
@@ -103,7 +103,7 @@ impl Replays {
             entries,
             idempotency_kept,
             background,
-            turns,
+            step_queue,
             runtime,
         }))
     }
@@ -145,22 +145,22 @@ impl Replays {
     }
 
     /// What it would open, without opening anything.
-    pub async fn count(&self, new: NewReplay) -> Result<Counted, ChangeError> {
+    pub async fn count(&self, new: NewReplay) -> Result<ReplayCount, ChangeError> {
         let replay = self.planned(new);
         let begun = self.0.clock.monotonic();
-        let is_over = || self.0.clock.monotonic().saturating_sub(begun) >= COUNT_LONGEST;
+        let is_over = || self.0.clock.monotonic().saturating_sub(begun) >= COUNT_TIMEOUT;
         let (mut count, mut rows, mut after) = (0, 0, None);
         // A read may end long before it has looked at so many rows.
-        while rows < COUNT_MOST && !is_over() {
-            let page = self.0.store.count_replay(replay.clone(), after, COUNT_SLICE).await?;
+        while rows < MAX_COUNTED_ROWS && !is_over() {
+            let page = self.0.store.count_replay(replay.clone(), after, COUNT_PAGE_ROWS).await?;
             count += page.matched;
             rows += page.rows;
             match page.next {
                 Some(next) => after = Some(next),
-                None => return Ok(Counted { count, at_least: false }),
+                None => return Ok(ReplayCount { count, at_least: false }),
             }
         }
-        Ok(Counted { count, at_least: true })
+        Ok(ReplayCount { count, at_least: true })
     }
 
     /// `false`: it was over already.
@@ -225,24 +225,24 @@ impl Replays {
     /// Moves it on until it is over.
     pub(crate) fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
-        let line = self.0.turns.line(replay.app);
+        let queue = self.0.step_queue.queue(replay.app);
         self.0.runtime.spawn(async move {
-            inner.background.supervised(background::REPLAYS, || inner.run(id, rate, &line)).await;
+            inner.background.supervised(background::REPLAYS, || inner.run(id, rate, &queue)).await;
         });
     }
 }
 
-impl Inner {
-    async fn run(&self, id: ReplayId, rate: u32, line: &Line) {
+impl ReplayServices {
+    async fn run(&self, id: ReplayId, rate: u32, queue: &ApplicationQueue) {
         // Small steps for a low rate, so that it does not come in bursts.
-        let open = usize::try_from(rate / 10).unwrap_or(OPEN).clamp(1, OPEN);
+        let open = usize::try_from(rate / 10).unwrap_or(STEP_DELIVERIES).clamp(1, STEP_DELIVERIES);
         loop {
             // For the step alone: a slow replay must not keep others from moving.
-            let Some(turn) = self.turns.next(line).await else { return };
+            let Some(permit) = self.step_queue.next(queue).await else { return };
             let begun = self.clock.monotonic();
             let stepped = self.step(id, open).await;
             let took = self.clock.monotonic().saturating_sub(begun);
-            let of_application = turn.of_application();
+            let application_permit = permit.application_permit();
             match stepped {
                 Ok(ReplayStepped { replay: Some(replay), opened })
                     if replay.state == ReplayState::Running =>
@@ -250,12 +250,12 @@ impl Inner {
                     if opened.is_empty() {
                         // The application's others wait as well: all its walks together leave the writer to
                         // others.
-                        tokio::time::sleep(BREATH.max(took * BREATH_FACTOR)).await;
+                        tokio::time::sleep(MIN_STEP_PAUSE.max(took * STEP_PAUSE_FACTOR)).await;
                         continue;
                     }
-                    drop(of_application);
+                    drop(application_permit);
                     let share = Duration::from_secs(1) * opened.len() as u32 / rate;
-                    tokio::time::sleep(share.max(BREATH)).await;
+                    tokio::time::sleep(share.max(MIN_STEP_PAUSE)).await;
                 }
                 Ok(ReplayStepped { replay: Some(replay), .. }) => {
                     tracing::info!(replay = %replay.id, endpoint = %replay.endpoint, opened = replay.opened,
@@ -264,16 +264,17 @@ impl Inner {
                 }
                 Ok(_) | Err(Error::Closed) => return,
                 Err(error) => {
-                    drop(of_application);
+                    drop(application_permit);
                     tracing::debug!(%error, replay = %id, "a replay waits for the store");
-                    tokio::time::sleep(AGAIN).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
     }
 
     async fn step(&self, id: ReplayId, open: usize) -> Result<ReplayStepped, Error> {
-        let step = ReplayStep { id, look: LOOK, open, most: MOST_OPENED, now: self.clock.now() };
+        let step =
+            ReplayStep { id, look: STEP_ROWS, open, most: MAX_REPLAYED_DELIVERIES, now: self.clock.now() };
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
         let done = Done::new(move |result: Result<ReplayStepped, Error>| {
@@ -281,10 +282,10 @@ impl Inner {
             if let Ok(ReplayStepped { replay: Some(replay), opened }) = &result
                 && !opened.is_empty()
             {
-                let offer = |waiting| Offer { endpoint: replay.endpoint, waiting, content: None };
+                let offer = |waiting| QueuedDelivery { endpoint: replay.endpoint, waiting, content: None };
                 inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
                 if opened.iter().any(|waiting| waiting.sequence.is_none()) {
-                    inbox.send(Event::ForLater);
+                    inbox.send(Event::SequencingNeeded);
                 }
             }
             let _ = answer.send(result);

@@ -4,7 +4,7 @@
 //! record like any other, with its fence. One in flight is left alone: its attempt decides.
 
 use crate::Engine;
-use crate::scheduling::task::{Dispatcher, Event};
+use crate::scheduling::dispatcher::{Dispatcher, Event};
 use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
 use aldaba_store::{AuditEntry, Done, Error, PendingDelivery, Record, Recorded};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Dispatcher {
         let mut fates = vec![Cancelled::InFlight; deliveries.len()];
         let (mut places, mut records) = (Vec::new(), Vec::new());
         for (place, Cancel { app, endpoint, waiting }) in deliveries.into_iter().enumerate() {
-            if let Some(waiting) = self.turns.withdraw(endpoint, app, waiting, now) {
+            if let Some(waiting) = self.scheduler.withdraw(endpoint, app, waiting, now) {
                 places.push(place);
                 let record = ended(app, endpoint, &waiting, reason, now);
                 records.push(Record { audit: audit.cloned(), ..record });
@@ -81,8 +81,8 @@ impl Dispatcher {
             };
             let news = taken.into_iter().enumerate();
             let news = news.map(|(number, (endpoint, seq))| (endpoint, seq, ended(number))).collect();
-            // The lanes hear of it in the order of the commits, before whoever asked.
-            inbox.send(Event::Withdrawn(news));
+            // The lanes handle of it in the order of the commits, before whoever asked.
+            inbox.send(Event::ReservationsEnded(news));
             for (number, place) in places.into_iter().enumerate() {
                 fates[place] = if ended(number) { Cancelled::Done } else { Cancelled::Changed };
             }

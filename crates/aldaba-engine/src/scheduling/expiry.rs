@@ -8,10 +8,10 @@
 
 use crate::housekeeping::OperationalListeners;
 use crate::housekeeping::background::{Background, StoreClosed, Task};
-use crate::recording::recorder::{self, Written};
+use crate::recording::recorder::{self, RecordResult};
 use crate::scheduling::cancel::ended;
-use crate::scheduling::lane::Searched;
-use crate::scheduling::task::{Dispatcher, Event, Inbox};
+use crate::scheduling::dispatcher::{Dispatcher, Event, Inbox};
+use crate::scheduling::lane::SearchResult;
 use crate::{Clock, ClockTrust, Policies};
 use aldaba_delivery::{
     AppId, Delivery, EndpointId, Ordering, OrgId, PendingAttempt, Reason, StopRule, Timestamp,
@@ -26,11 +26,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 /// Deliveries that end in one commit.
-const SLICE: usize = 100;
+const MAX_ENDED_PER_COMMIT: usize = 100;
 /// The shortest pause between two slices of an endpoint. One that takes longer is followed by a longer pause.
-const PAUSE: Duration = Duration::from_millis(5);
+const MIN_SLICE_PAUSE: Duration = Duration::from_millis(5);
 /// Endpoints that one read of the walk names.
-const ENDPOINTS: usize = 500;
+const WALK_PAGE_SIZE: usize = 500;
 /// How often all endpoints are walked.
 const WALK_INTERVAL: Duration = Duration::from_secs(600);
 /// How long until something that the store could not do is tried again.
@@ -38,7 +38,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Where to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SearchFor {
+pub(crate) struct ExpirySearch {
     pub(crate) endpoint: EndpointId,
     /// Nothing is sent to it before this moment: what would be past its stop date then ends now.
     pub(crate) until: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct SearchFor {
 
 /// Deliveries of one endpoint to be ended.
 pub(crate) struct Expired {
-    search: SearchFor,
+    search: ExpirySearch,
     app: AppId,
     rule: StopRule,
     ordering: Ordering,
@@ -92,7 +92,7 @@ impl Task for Expirer {
 
 impl Expirer {
     /// Searches for a lane, which hears of the end.
-    pub(crate) fn spawn(&self, search: SearchFor) {
+    pub(crate) fn spawn(&self, search: ExpirySearch) {
         let expirer = self.clone();
         tokio::spawn(async move {
             let searched = expirer.background.supervised(Self::NAME, || expirer.search(search)).await;
@@ -102,19 +102,23 @@ impl Expirer {
                 let endpoint = search.endpoint;
                 tracing::warn!(%error, %endpoint, "cannot end what is past its stop date; trying again");
             }
-            expirer.inbox.send(Event::Searched(search.endpoint, searched.ok()));
+            expirer.inbox.send(Event::SearchEnded(search.endpoint, searched.ok()));
         });
     }
 
     /// Ends what waits for an endpoint and is past its stop date.
-    async fn search(&self, search: SearchFor) -> Result<Searched, Error> {
+    async fn search(&self, search: ExpirySearch) -> Result<SearchResult, Error> {
         let found = self.store.lane_endpoints(vec![search.endpoint]).await?.pop();
         let Some(endpoint) = found.filter(|endpoint| !endpoint.deleted) else {
-            return Ok(Searched { stop_after: None, held: false, ended: 0, oldest: None });
+            return Ok(SearchResult { stop_after: None, held: false, ended: 0, oldest: None });
         };
         let rule = self.rule(&endpoint);
-        let mut searched =
-            Searched { stop_after: rule.policy.limit.stop_after, held: rule.holds(), ended: 0, oldest: None };
+        let mut searched = SearchResult {
+            stop_after: rule.policy.limit.stop_after,
+            held: rule.holds(),
+            ended: 0,
+            oldest: None,
+        };
         let Some(before) = rule.started_before(search.until) else {
             // What was let go counts from then. What is held has not been looked at.
             let oldest = Timestamp::MIN;
@@ -137,7 +141,7 @@ impl Expirer {
                 searched.oldest = searched.oldest.map(|oldest| rule.clock_start(oldest));
                 return Ok(searched);
             }
-            tokio::time::sleep(PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
+            tokio::time::sleep(MIN_SLICE_PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
         }
     }
 
@@ -153,7 +157,7 @@ impl Expirer {
         after: Option<StartedCursor>,
     ) -> Result<StartedPage, Error> {
         if !endpoint.config.ordering.blocks() {
-            let query = StartedQuery { endpoint: endpoint.id, before, after, limit: SLICE };
+            let query = StartedQuery { endpoint: endpoint.id, before, after, limit: MAX_ENDED_PER_COMMIT };
             return self.store.started_before(query).await;
         }
         let head = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
@@ -165,7 +169,7 @@ impl Expirer {
     /// How many deliveries have ended.
     async fn end(
         &self,
-        search: SearchFor,
+        search: ExpirySearch,
         endpoint: &Endpoint,
         rule: &StopRule,
         waiting: Vec<PendingDelivery>,
@@ -177,11 +181,11 @@ impl Expirer {
         let waiting = waiting.into_iter().map(|waiting| (waiting, notices.remove(&waiting.seq))).collect();
         let (app, ordering) = (endpoint.app, endpoint.config.ordering);
         let expired = Box::new(Expired { search, app, rule: rule.clone(), ordering, waiting });
-        let ended = self.inbox.ask(|answer| Event::Expired(expired, answer)).await;
+        let ended = self.inbox.ask(|answer| Event::EndExpired(expired, answer)).await;
         ended.unwrap_or(Err(Error::Closed))
     }
 
-    /// What the organization is told of each, if it wants to hear.
+    /// What the organization is told of each, if it wants to handle.
     async fn notices(
         &self,
         endpoint: &Endpoint,
@@ -203,7 +207,7 @@ impl Expirer {
         let mut after = None;
         loop {
             let began = self.clock.monotonic();
-            let page = self.store.kept_endpoints(after, ENDPOINTS).await?;
+            let page = self.store.kept_endpoints(after, WALK_PAGE_SIZE).await?;
             let now = self.clock.now();
             let asked: Vec<_> = page
                 .iter()
@@ -211,15 +215,15 @@ impl Expirer {
                 .collect();
             if !asked.is_empty() && self.trust.may_end_by_time() {
                 for endpoint in self.store.have_started_before(asked).await? {
-                    let searched = self.search(SearchFor { endpoint, until: now }).await?;
-                    self.inbox.send(Event::Walked(endpoint, searched));
+                    let searched = self.search(ExpirySearch { endpoint, until: now }).await?;
+                    self.inbox.send(Event::WalkSearched(endpoint, searched));
                 }
             }
-            if page.len() < ENDPOINTS {
+            if page.len() < WALK_PAGE_SIZE {
                 return Ok(());
             }
             after = page.last().map(|endpoint| (endpoint.app, endpoint.id));
-            tokio::time::sleep(PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
+            tokio::time::sleep(MIN_SLICE_PAUSE.max(self.clock.monotonic().saturating_sub(began))).await;
         }
     }
 
@@ -239,22 +243,22 @@ impl Dispatcher {
         answer: oneshot::Sender<Result<usize, Error>>,
         now: Timestamp,
     ) {
-        let Expired { search: SearchFor { endpoint, until }, app, rule, ordering, waiting } = expired;
+        let Expired { search: ExpirySearch { endpoint, until }, app, rule, ordering, waiting } = expired;
         let blocks = ordering.blocks();
-        if !self.turns.trust.may_end_by_time() || !self.turns.may_end_expired(endpoint) {
+        if !self.scheduler.trust.may_end_by_time() || !self.scheduler.may_end_expired(endpoint) {
             return drop(answer.send(Ok(0)));
         }
         // What the lane knows is newer than what was read.
-        let (rule, until) = self.turns.stop_rule(endpoint, now).unwrap_or((rule, until));
-        if blocks && self.turns.has_flights(endpoint) {
+        let (rule, until) = self.scheduler.stop_rule(endpoint, now).unwrap_or((rule, until));
+        if blocks && self.scheduler.has_flights(endpoint) {
             return drop(answer.send(Ok(0)));
         }
         let mut records = Vec::new();
         for (read, notice) in waiting.into_iter().filter(|(waiting, _)| rule.ends(&wait(waiting), until)) {
-            let Some(waiting) = self.turns.withdraw(endpoint, app, read, now) else { continue };
+            let Some(waiting) = self.scheduler.withdraw(endpoint, app, read, now) else { continue };
             let record = ended(app, endpoint, &waiting, Reason::StopDate, now);
             // Where the lane is awake, what it knows of the health counts.
-            let mut known = self.turns.health(endpoint).map(|(known, _)| known);
+            let mut known = self.scheduler.health(endpoint).map(|(known, _)| known);
             let before = known.as_deref().unwrap_or(&rule.health);
             let health = before.after_ending(ordering, record.transition.ending(), now);
             if let (Some(known), Some(health)) = (&mut known, &health) {
@@ -276,7 +280,7 @@ impl Dispatcher {
                         match recorded {
                             // Searching for it again would find it without end.
                             Recorded::Refused(_) => {
-                                let written = Written { record, again: None, result: Ok(recorded) };
+                                let written = RecordResult { record, again: None, result: Ok(recorded) };
                                 inbox.send(Event::Recorded(Box::new(written)));
                             }
                             _ => ends.push((endpoint, record.seq, recorded == Recorded::Applied)),
@@ -285,15 +289,15 @@ impl Dispatcher {
                     let ended = ends.iter().filter(|(_, _, ended)| *ended).count();
                     if blocks {
                         // A lane at rest may be reading its endpoint as it was before.
-                        inbox.send(Event::Altered(endpoint));
+                        inbox.send(Event::EndpointChanged(endpoint));
                     }
-                    inbox.send(Event::Withdrawn(ends));
+                    inbox.send(Event::ReservationsEnded(ends));
                     let _ = answer.send(Ok(ended));
                 }
                 Err(error) => {
                     // As for every result: nothing is sent until it is on disk.
                     for record in copies {
-                        let written = Written { record, again: None, result: Err(error.clone()) };
+                        let written = RecordResult { record, again: None, result: Err(error.clone()) };
                         inbox.send(Event::Recorded(Box::new(written)));
                     }
                     let _ = answer.send(Err(error));

@@ -1,40 +1,40 @@
 //! The gates of all origins, and the lanes that wait behind them.
 
-mod post;
-mod table;
+mod gate_table;
 #[cfg(test)]
 mod tests;
+mod tracked_gate;
 
-pub use post::Behind;
-pub(crate) use table::GateLimits;
+pub(crate) use gate_table::GateLimits;
+pub use tracked_gate::GateBacklog;
 
-use crate::delivering::Start;
+use crate::delivering::AttemptRequest;
 use crate::delivering::Target;
 use crate::scheduling::held_hosts::HeldHost;
 use crate::scheduling::lane::{FixedMap, Ramp};
-use crate::scheduling::wait_reasons::{HostHold, Question};
+use crate::scheduling::wait_reasons::{HostHold, WaitQuestion};
 use aldaba_delivery::{
     AppId, Class, EndpointId, Gate, GateAdmission, GateKey, OrgId, Origin, Policy, Timestamp, Transition,
 };
 use aldaba_store::{GateRecord, Seq};
-use post::Post;
+use gate_table::GateTable;
 use std::sync::Arc;
 use std::time::Duration;
-use table::Table;
+use tracked_gate::TrackedGate;
 
 /// How long after the end of its hold a gate is remembered though nobody has come by, in memory and on disk: longer
 /// than any delay between two attempts, so that whoever waits for its end still finds it and probes first.
-pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const GATE_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) struct Gates {
-    table: Table,
+    table: GateTable,
     /// The gates that each lane waits behind.
     waiting: FixedMap<EndpointId, [Option<Arc<GateKey>>; 2]>,
 }
 
 /// What the gates say to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entrance {
+pub(crate) enum Passage {
     /// Go, as their probe where there is one to send.
     Open,
     At(Timestamp),
@@ -43,7 +43,7 @@ pub(crate) enum Entrance {
 }
 
 /// A lane whose turn has come.
-pub(crate) struct Visitor<'a> {
+pub(crate) struct GateRequest<'a> {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: &'a Target,
     /// The delivery that is to go.
@@ -54,14 +54,14 @@ pub(crate) struct Visitor<'a> {
 
 /// What an attempt did to the gates.
 #[derive(Default)]
-pub(crate) struct GateNews {
+pub(crate) struct GateChanges {
     pub(crate) changed: Vec<GateRecord>,
     pub(crate) woken: Vec<EndpointId>,
 }
 
 impl Gates {
     pub(crate) fn new(limits: GateLimits) -> Self {
-        Self { table: Table::new(limits), waiting: FixedMap::default() }
+        Self { table: GateTable::new(limits), waiting: FixedMap::default() }
     }
 
     /// The gates that were kept, and beside them those that are over the limits.
@@ -98,7 +98,7 @@ impl Gates {
                 key: key.clone(),
                 gate: post.gate.clone(),
                 why: post.why.clone(),
-                behind: post.behind.count(app),
+                backlog: post.behind.count(app),
             })
             .collect();
         hosts.sort_by(|a, b| a.key.cmp(&b.key));
@@ -107,9 +107,9 @@ impl Gates {
 
     /// A gate was opened by a hand. Returns the lanes that waited behind it.
     pub(crate) fn release(&mut self, key: &GateKey, now: Timestamp) -> Vec<EndpointId> {
-        let mut news = GateNews::default();
+        let mut news = GateChanges::default();
         if let Some(post) = self.table.get_mut(key) {
-            post.opened_by_hand = true;
+            post.opened_by_operator = true;
             self.set(key, Gate::default(), "", now, &mut news);
         }
         news.woken
@@ -117,10 +117,10 @@ impl Gates {
 
     /// Asks for passage and claims the probe where there is one to claim. A lane that has to wait for a hold or a
     /// probe is behind the gate until [`Gates::left`].
-    pub(crate) fn enter(&mut self, visitor: &Visitor<'_>, now: Timestamp) -> Entrance {
+    pub(crate) fn enter(&mut self, visitor: &GateRequest<'_>, now: Timestamp) -> Passage {
         let (target, policy) = (visitor.target, &visitor.target.policy);
         if !policy.uses_gates() || self.table.is_empty() {
-            return Entrance::Open;
+            return Passage::Open;
         }
         let keys = keys(target);
         let passages = keys.each_ref().map(|key| match self.table.get(key) {
@@ -131,17 +131,17 @@ impl Gates {
         if let Some((key, binding)) = GateAdmission::strictest(keys.iter().zip(passages).rev()) {
             self.wait(visitor, &keys, &passages);
             if let GateAdmission::Held(until) = binding {
-                return Entrance::At(until);
+                return Passage::At(until);
             }
             if let Some(post) = self.table.get_mut(key) {
                 post.waiters.insert(visitor.endpoint);
             }
-            return Entrance::Waits;
+            return Passage::Waits;
         }
         let ramps = keys.iter().filter(|key| policy.uses_gate(key.scope));
         let ramps = ramps.filter_map(|key| self.table.get(key)?.ramp);
         if let Some(later) = ramps.filter_map(|ramp| ramp.ready(now).err()).max() {
-            return Entrance::At(later);
+            return Passage::At(later);
         }
         for (key, passage) in keys.iter().zip(passages) {
             let Some(post) = self.table.get_mut(key).filter(|_| policy.uses_gate(key.scope)) else {
@@ -155,11 +155,11 @@ impl Gates {
                 post.prober = Some(visitor.head);
             }
         }
-        Entrance::Open
+        Passage::Open
     }
 
-    fn wait(&mut self, visitor: &Visitor<'_>, keys: &[GateKey; 2], passages: &[GateAdmission; 2]) {
-        let Visitor { endpoint, target, deliveries, .. } = *visitor;
+    fn wait(&mut self, visitor: &GateRequest<'_>, keys: &[GateKey; 2], passages: &[GateAdmission; 2]) {
+        let GateRequest { endpoint, target, deliveries, .. } = *visitor;
         let behind = [0, 1].map(|one| {
             let post = self.table.get_mut(&keys[one]).filter(|_| passages[one] != GateAdmission::Open)?;
             post.behind.insert(endpoint, target.app, deliveries);
@@ -183,7 +183,7 @@ impl Gates {
 
     /// Whether an attempt that has passed may still start: nothing was held since, but for its own
     /// probe.
-    pub(crate) fn still_open(&self, start: &Start, now: Timestamp) -> bool {
+    pub(crate) fn still_open(&self, start: &AttemptRequest, now: Timestamp) -> bool {
         let policy = &start.target.policy;
         keys(&start.target).iter().all(|key| match self.table.get(key) {
             Some(post) if policy.uses_gate(key.scope) => {
@@ -195,8 +195,8 @@ impl Gates {
     }
 
     /// The longest hold that binds the lane that is asked about.
-    pub(crate) fn hold(&self, question: &Question, now: Timestamp) -> Option<HostHold> {
-        let Question { org, app, origin, policy, .. } = question;
+    pub(crate) fn hold(&self, question: &WaitQuestion, now: Timestamp) -> Option<HostHold> {
+        let WaitQuestion { org, app, origin, policy, .. } = question;
         self.binding_hold(&keys_of(*org, *app, origin), policy, now)
     }
 
@@ -216,13 +216,13 @@ impl Gates {
     /// Lets every gate that the attempt has a say in know how it went.
     pub(crate) fn after_attempt(
         &mut self,
-        start: &Start,
+        start: &AttemptRequest,
         class: &Class,
         transition: &Transition,
         error: &str,
         now: Timestamp,
-    ) -> GateNews {
-        let (mut news, target) = (GateNews::default(), &start.target);
+    ) -> GateChanges {
+        let (mut news, target) = (GateChanges::default(), &start.target);
         if !target.policy.uses_gates() {
             return news;
         }
@@ -230,11 +230,11 @@ impl Gates {
             let probe = self.is_prober(&key, start);
             let before = self.table.get(&key).map(|post| post.gate.clone()).unwrap_or_default();
             let after = before.after_attempt(key.scope, &target.policy, class, transition, probe, now);
-            let untold = self.table.get(&key).is_some_and(|post| post.opened_by_hand);
+            let untold = self.table.get(&key).is_some_and(|post| post.opened_by_operator);
             if after != before || untold {
                 self.set(&key, after, error, now, &mut news);
                 if let Some(post) = self.table.get_mut(&key) {
-                    post.opened_by_hand = false;
+                    post.opened_by_operator = false;
                 }
             }
         }
@@ -242,8 +242,8 @@ impl Gates {
     }
 
     /// A probe ended without having been sent: the next lane may claim it.
-    pub(crate) fn called_off(&mut self, start: &Start, now: Timestamp) -> Vec<EndpointId> {
-        let mut news = GateNews::default();
+    pub(crate) fn abandoned(&mut self, start: &AttemptRequest, now: Timestamp) -> Vec<EndpointId> {
+        let mut news = GateChanges::default();
         for key in keys(&start.target) {
             if self.is_prober(&key, start)
                 && let Some(post) = self.table.get(&key)
@@ -259,8 +259,8 @@ impl Gates {
     /// Forgets gates at which nothing has happened for a while: hosts that failed now and then, or
     /// that nobody sends to any more. One with a hold is forgotten only long after its end.
     pub(crate) fn forget_idle(&mut self, now: Timestamp) {
-        let is_idle = |post: &mut Post| {
-            let held = post.gate.held_until.is_some_and(|until| until + FORGOTTEN_AFTER > now);
+        let is_idle = |post: &mut TrackedGate| {
+            let held = post.gate.held_until.is_some_and(|until| until + GATE_RETENTION > now);
             let ramp = post.ramp.is_some_and(|ramp| !ramp.is_over(now));
             let touched = std::mem::take(&mut post.touched);
             !(touched || held || ramp || post.gate.probing || !post.behind.is_empty())
@@ -272,12 +272,12 @@ impl Gates {
         }
     }
 
-    fn is_prober(&self, key: &GateKey, start: &Start) -> bool {
+    fn is_prober(&self, key: &GateKey, start: &AttemptRequest) -> bool {
         self.table.get(key).is_some_and(|post| post.prober == Some(start.waiting.seq))
     }
 
     /// `error`: the failure that a new hold comes from.
-    fn set(&mut self, key: &GateKey, gate: Gate, error: &str, now: Timestamp, news: &mut GateNews) {
+    fn set(&mut self, key: &GateKey, gate: Gate, error: &str, now: Timestamp, news: &mut GateChanges) {
         let post = self.table.put(key, gate.held_until.unwrap_or(now));
         if gate.held_until != post.gate.held_until {
             error.clone_into(&mut post.why);
@@ -301,7 +301,7 @@ impl Gates {
             news.woken.extend(std::mem::take(&mut post.waiters));
         }
         post.gate = gate;
-        if post.gate.is_clear() && post.ramp.is_none() && !post.opened_by_hand {
+        if post.gate.is_clear() && post.ramp.is_none() && !post.opened_by_operator {
             self.table.remove(key);
         }
         while let Some(surplus) = self.table.surplus(key.org) {
@@ -310,7 +310,7 @@ impl Gates {
     }
 
     /// Forgets a gate, here and, with the record that is about to be written, on disk.
-    fn forget(&mut self, key: &GateKey, news: &mut GateNews) {
+    fn forget(&mut self, key: &GateKey, news: &mut GateChanges) {
         let Some(post) = self.table.remove(key) else { return };
         news.woken.extend(post.behind.endpoints());
         if post.may_be_on_disk() {

@@ -1,7 +1,7 @@
 //! What the gates hold back, for those who want to know, and what happens when a hand opens one.
 
-use crate::scheduling::gates::Behind;
-use crate::scheduling::scheduler::Turns;
+use crate::scheduling::gates::GateBacklog;
+use crate::scheduling::scheduler::Scheduler;
 use aldaba_delivery::{Gate, GateKey, Timestamp};
 
 /// An origin that is held back, with what waits behind it as far as it is in memory.
@@ -12,10 +12,10 @@ pub struct HeldHost {
     /// The failure that the present hold comes from.
     pub why: String,
     /// Of those who were asked about.
-    pub behind: Behind,
+    pub backlog: GateBacklog,
 }
 
-impl Turns {
+impl Scheduler {
     /// Gates were opened by a hand: whoever waited behind them looks again.
     pub(crate) fn released(&mut self, gates: &[GateKey], now: Timestamp) {
         let mut woken: Vec<_> = gates.iter().flat_map(|key| self.gates.release(key, now)).collect();

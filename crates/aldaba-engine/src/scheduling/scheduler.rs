@@ -1,46 +1,46 @@
 //! Whose turn it is: the ready lanes, the alarms of the others, and the overall cap.
 //!
-//! Nothing here waits or does IO. Every method changes the state and [`Turns::run_once`] says what
+//! Nothing here waits or does IO. Every method changes the state and [`Scheduler::run_once`] says what
 //! to do now; the dispatcher does it.
 
 mod app_throttle;
 mod expiry;
-mod lines;
+mod fair_queue;
 mod origins;
-mod serve;
+mod pass;
 mod shares;
 
 use crate::ClockTrust;
-use crate::delivering::Start;
+use crate::delivering::AttemptRequest;
 use crate::delivering::Target;
 use crate::options::Options;
-use crate::scheduling::expiry::SearchFor;
+use crate::scheduling::expiry::ExpirySearch;
 use crate::scheduling::gates::Gates;
 use crate::scheduling::lane::{
-    Awake, Entry, FixedMap, FixedSet, Lane, Place, Queue, Reading, Room, Throttle,
+    Awake, BufferBudget, BufferedDelivery, FixedMap, FixedSet, Lane, LaneState, Reading, ReadyQueue, Throttle,
 };
-use crate::scheduling::wait_reasons::{Outlook, Question};
+use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, PendingDelivery, Record, Seq};
 use app_throttle::AppThrottles;
 use origins::Origins;
-pub(crate) use shares::Owner;
+pub(crate) use shares::LaneOwner;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) struct Turns {
+pub(crate) struct Scheduler {
     options: Options,
     pub(crate) lanes: FixedMap<EndpointId, Box<Lane>>,
     /// How many of them are awake. Past the limit those that only wait are put to rest.
     awake: usize,
     /// What their buffers hold together.
-    room: Room,
+    room: BufferBudget,
     pub(crate) gates: Gates,
-    /// Ready lanes in the order of their turns, by what is known of their receivers.
+    /// Ready lanes in the order of their scheduler, by what is known of their receivers.
     /// A later ticket is a later turn.
-    ready: [BTreeMap<u64, EndpointId>; Queue::ALL.len()],
+    ready: [BTreeMap<u64, EndpointId>; ReadyQueue::ALL.len()],
     next_ticket: u64,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
     /// When lanes are to be searched for deliveries past their stop date, and how many searches are under way.
@@ -53,7 +53,7 @@ pub(crate) struct Turns {
     origins: Origins,
     /// How many refills are under way, and the lanes that wait for one to end.
     refills: usize,
-    thirsty: VecDeque<EndpointId>,
+    awaits_refill: VecDeque<EndpointId>,
     /// Applications that were deleted: nothing more is sent by any of their lanes. Each is remembered as long as it has
     /// lanes; one that is opened later reads of it.
     gone: FixedSet<AppId>,
@@ -68,11 +68,11 @@ pub(crate) enum Action {
     /// Read the endpoint of a lane.
     Read(EndpointId),
     Refill(DueQuery),
-    Attempt(Start),
-    /// End a delivery without sending it.
-    End(Start, Reason),
-    /// End what waits for an endpoint and is past its stop date.
-    Search(SearchFor),
+    Attempt(AttemptRequest),
+    /// AttemptEnd a delivery without sending it.
+    End(AttemptRequest, Reason),
+    /// AttemptEnd what waits for an endpoint and is past its stop date.
+    Search(ExpirySearch),
 }
 
 /// What an attempt is told that had to wait for its payload.
@@ -85,12 +85,12 @@ pub(crate) enum MayStart {
     No,
 }
 
-impl Turns {
+impl Scheduler {
     pub(crate) fn new(options: Options, gates: Gates) -> Self {
         Self {
             shares: Shares::new(options.in_flight),
             origins: Origins::new(options.requests_per_origin),
-            room: Room::new(options.lane_bytes),
+            room: BufferBudget::new(options.lane_bytes),
             options,
             lanes: FixedMap::default(),
             awake: 0,
@@ -102,7 +102,7 @@ impl Turns {
             searching: 0,
             throttles: AppThrottles::default(),
             refills: 0,
-            thirsty: VecDeque::new(),
+            awaits_refill: VecDeque::new(),
             gone: FixedSet::default(),
             halted: false,
             trust: ClockTrust::default(),
@@ -133,7 +133,13 @@ impl Turns {
     }
 
     /// News of a waiting delivery. A lane that is not in memory is opened.
-    pub(crate) fn offer(&mut self, endpoint: EndpointId, app: AppId, entry: Entry, now: Timestamp) {
+    pub(crate) fn offer(
+        &mut self,
+        endpoint: EndpointId,
+        app: AppId,
+        entry: BufferedDelivery,
+        now: Timestamp,
+    ) {
         let lane = self.lane(endpoint, app, now);
         lane.expiry.offered(entry.waiting.clock_start);
         lane.backlog.offer(entry);
@@ -162,8 +168,8 @@ impl Turns {
             if let Some(throttle) = &mut lane.throttle {
                 **throttle = Throttle::new(throttle.rate(), now);
             }
-            if lane.place == Place::InLine {
-                lane.place = Place::Nowhere;
+            if lane.place == LaneState::AwaitsRate {
+                lane.place = LaneState::Waiting;
             }
             lane.backlog.start_over();
             if lane.expiry.alarm.is_some() {
@@ -202,8 +208,8 @@ impl Turns {
             if target.deleted {
                 lane.delete();
             }
-            lane.expiry.learnt(target.policy.limit.stop_after);
-            lane.backlog.set_fifo(target.ordering.is_fifo() && !lane.deleted);
+            lane.expiry.policy_read(target.policy.limit.stop_after);
+            lane.backlog.set_ordered(target.ordering.is_fifo() && !lane.deleted);
             if lane.throttle.as_ref().map(|throttle| throttle.rate()) != target.throttle_rate {
                 lane.throttle = target.throttle_rate.map(|rate| Box::new(Throttle::new(rate, now)));
             }
@@ -243,12 +249,12 @@ impl Turns {
             Reading::UnderWay | Reading::Outdated => Reading::Outdated,
         };
         // It may lead to another origin now.
-        if let Place::AtOrigin(_) = lane.place {
-            lane.place = Place::Nowhere;
+        if let LaneState::AwaitsOrigin(_) = lane.place {
+            lane.place = LaneState::Waiting;
         }
         // In order nothing goes before the head's time. Whether that still holds is not known yet, and what
         // is due must not wait for it.
-        if lane.backlog.is_fifo() {
+        if lane.backlog.is_ordered() {
             lane.backlog.start_over();
         }
         self.wake(endpoint);
@@ -308,8 +314,8 @@ impl Turns {
         if self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights()) {
             return;
         }
-        self.unclaim(endpoint);
-        self.unclaim_origin(endpoint);
+        self.release_slot(endpoint);
+        self.release_origin_slot(endpoint);
         self.gates.left(endpoint);
         if let Some(lane) = self.lanes.remove(&endpoint) {
             self.awake -= usize::from(lane.awake.is_some());
@@ -332,7 +338,7 @@ impl Turns {
     }
 
     /// Whether a delivery that has had its turn, and then had to wait for its payload, may still go.
-    pub(crate) fn may_start(&mut self, start: &Start, now: Timestamp) -> MayStart {
+    pub(crate) fn may_start(&mut self, start: &AttemptRequest, now: Timestamp) -> MayStart {
         let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
             return MayStart::No;
         };
@@ -366,7 +372,7 @@ impl Turns {
             match answered {
                 Some((true, took)) => lane.pace.answered(took),
                 Some((false, _)) => lane.pace.unanswered(),
-                None => lane.pace.called_off(),
+                None => lane.pace.abandoned(),
             }
             if lane.probing == Some(seq) {
                 lane.probing = None;
@@ -392,7 +398,7 @@ impl Turns {
     }
 
     /// A delivery's change is on disk.
-    pub(crate) fn landed(
+    pub(crate) fn recorded(
         &mut self,
         endpoint: EndpointId,
         seq: Seq,
@@ -406,8 +412,8 @@ impl Turns {
             if let Some(again) = &again {
                 lane.expiry.offered(again.clock_start);
             }
-            lane.backlog.landed(seq, again);
-            lane.expiry.landed();
+            lane.backlog.recorded(seq, again);
+            lane.expiry.recorded();
             lane.idle_since = now;
         }
         if again.is_some() {
@@ -434,7 +440,7 @@ impl Turns {
 
     /// What was to be ended is on disk as ended, or it was not what it was thought to be.
     pub(crate) fn withdrawn(&mut self, endpoint: EndpointId, seq: Seq, ended: bool, now: Timestamp) {
-        self.landed(endpoint, seq, None, now);
+        self.recorded(endpoint, seq, None, now);
         if !ended && let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.backlog.start_over();
             lane.expiry.start_over();
@@ -444,13 +450,13 @@ impl Turns {
     }
 
     /// What a delivery waits for besides its due time, as far as only memory knows.
-    pub(crate) fn outlook(&mut self, question: &Question, now: Timestamp) -> Outlook {
-        let Question { app, endpoint, seq, .. } = question;
+    pub(crate) fn wait_reasons(&mut self, question: &WaitQuestion, now: Timestamp) -> WaitReasons {
+        let WaitQuestion { app, endpoint, seq, .. } = question;
         let lane = self.lanes.get_mut(endpoint);
         let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
-        let in_line = lane.as_ref().is_some_and(|lane| lane.place == Place::InLine);
-        Outlook {
-            origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.place, Place::AtOrigin(_))),
+        let in_line = lane.as_ref().is_some_and(|lane| lane.place == LaneState::AwaitsRate);
+        WaitReasons {
+            origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.place, LaneState::AwaitsOrigin(_))),
             in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
             hold: self.gates.hold(question, now),
             throttled_until: lane
@@ -469,7 +475,7 @@ impl Turns {
     pub(crate) fn throttled_since(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Timestamp> {
         let lane = self.lanes.get(&endpoint)?;
         let own = lane.throttle.as_ref().and_then(|throttle| throttle.held_since());
-        let in_line = lane.place == Place::InLine;
+        let in_line = lane.place == LaneState::AwaitsRate;
         let of_app = in_line.then(|| self.throttles.held(lane.app, now)).flatten().map(|(since, _)| since);
         own.into_iter().chain(of_app).min()
     }
@@ -484,17 +490,22 @@ impl Turns {
         }
         let queue = lane.queue();
         match lane.place {
-            Place::Ready(now_in, _) if now_in == queue => return,
+            LaneState::Ready(now_in, _) if now_in == queue => return,
             // It is woken when a place comes free; one that has come to answer need not wait for it.
-            Place::Parked if queue != Queue::Answers => return,
+            LaneState::AwaitsShare if queue != ReadyQueue::Responsive => return,
             // The same, unless there is more room for what it has become.
-            Place::AtOrigin(standing) if !lane.deleted && standing == lane.pace.standing() => return,
+            LaneState::AwaitsOrigin(lane_class) if !lane.deleted && lane_class == lane.pace.lane_class() => {
+                return;
+            }
             // It is called when its turn has come; what ends without being sent need not wait for that.
-            Place::InLine if !lane.deleted => return,
-            Place::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
-            Place::Parked | Place::AtOrigin(_) | Place::InLine | Place::Nowhere => {}
+            LaneState::AwaitsRate if !lane.deleted => return,
+            LaneState::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
+            LaneState::AwaitsShare
+            | LaneState::AwaitsOrigin(_)
+            | LaneState::AwaitsRate
+            | LaneState::Waiting => {}
         }
-        lane.place = Place::Ready(queue, self.next_ticket);
+        lane.place = LaneState::Ready(queue, self.next_ticket);
         self.ready[queue as usize].insert(self.next_ticket, endpoint);
         self.next_ticket += 1;
     }
@@ -507,7 +518,7 @@ impl Turns {
         let (awake, gates) = (&mut self.awake, &mut self.gates);
         let mut gone = FixedSet::default();
         self.lanes.retain(|endpoint, lane| {
-            let keep = lane.place != Place::Nowhere
+            let keep = lane.place != LaneState::Waiting
                 || now.since(lane.idle_since) < idle
                 || !lane.can_be_forgotten(horizon);
             if !keep && let Some(alarm) = lane.alarm {

@@ -2,19 +2,19 @@
 //! within reach as time passes.
 
 use crate::housekeeping::background::{self, Background};
-use crate::scheduling::task::{Event, Inbox};
+use crate::scheduling::dispatcher::{Event, Inbox};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Error, LanePosition, LanesCursor, LanesQuery, Seq, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How many waiting deliveries one read walks over.
-const PAGE: usize = 10_000;
+const SWEEP_PAGE_ROWS: usize = 10_000;
 /// Every so many sweeps starts from the beginning, in case something was missed.
-const WHOLE: u32 = 20;
+const FULL_SWEEP_INTERVAL: u32 = 20;
 
 /// How long until a sweep that could not be finished is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// When and from where to sweep.
 pub(crate) struct Sweep {
@@ -53,7 +53,7 @@ impl Sweep {
         now: Timestamp,
     ) -> Timestamp {
         let until = self.swept_until.unwrap_or(now).max(now + self.interval * 2);
-        let from = self.swept_until.filter(|_| !self.count.is_multiple_of(WHOLE));
+        let from = self.swept_until.filter(|_| !self.count.is_multiple_of(FULL_SWEEP_INTERVAL));
         self.count = self.count.wrapping_add(1);
         self.running = Some(until);
         self.next_at = now + self.interval;
@@ -66,7 +66,7 @@ impl Sweep {
             {
                 tracing::warn!(%error, "cannot search for due deliveries; trying again soon");
             }
-            inbox.send(Event::Swept(result.is_ok()));
+            inbox.send(Event::SweepEnded(result.is_ok()));
         });
         until
     }
@@ -78,7 +78,7 @@ impl Sweep {
         } else {
             // The first one after a start is the only one to know of most lanes: it must not wait
             // for an interval that may be days.
-            self.next_at = self.next_at.min(now + AGAIN);
+            self.next_at = self.next_at.min(now + RETRY_DELAY);
         }
     }
 }
@@ -91,9 +91,9 @@ async fn walk(
 ) -> Result<(), Error> {
     let mut after = from.map(|due_at| LanesCursor(LanePosition { due_at, seq: Seq(i64::MAX) }));
     loop {
-        let page = store.lanes(LanesQuery { after, until, limit: PAGE }).await?;
+        let page = store.lanes(LanesQuery { after, until, limit: SWEEP_PAGE_ROWS }).await?;
         if !page.lanes.is_empty() {
-            inbox.send(Event::Found(page.lanes));
+            inbox.send(Event::LanesFound(page.lanes));
         }
         match page.next {
             Some(next) => after = Some(next),

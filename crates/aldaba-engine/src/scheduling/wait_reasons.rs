@@ -7,7 +7,7 @@ use aldaba_store::{Endpoint, Seq};
 
 /// What of a waiting delivery is not on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct WaitReasons {
     /// An attempt is being made, or its end is being written.
     pub in_flight: bool,
     /// The host is held back.
@@ -31,7 +31,7 @@ pub struct HostHold {
 }
 
 /// Who asks.
-pub(crate) struct Question {
+pub(crate) struct WaitQuestion {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,
     pub(crate) endpoint: EndpointId,
@@ -40,7 +40,7 @@ pub(crate) struct Question {
     pub(crate) policy: Policy,
 }
 
-impl Question {
+impl WaitQuestion {
     pub(crate) fn new(endpoint: &Endpoint, seq: Seq, policies: &Policies) -> Self {
         Self {
             org: endpoint.org,

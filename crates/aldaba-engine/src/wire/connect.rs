@@ -110,7 +110,7 @@ pub(super) fn timed_out(step: &'static str) -> AttemptFailure {
     AttemptFailure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
 }
 
-/// Tries the addresses in order, each with a head start over the next, and takes the first connection.
+/// ConflictRetry the addresses in order, each with a head start over the next, and takes the first connection.
 pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
     let tcp = race_connects(addresses, port, TcpStream::connect::<SocketAddr>).await?;
     // Without this, the last bytes of a request would wait for an acknowledgement.

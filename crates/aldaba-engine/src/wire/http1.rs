@@ -2,7 +2,7 @@ use super::connect_error;
 use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
 use super::stream::WireStream;
 use super::tls;
-use crate::delivering::RESPONSE_KEPT;
+use crate::delivering::MAX_STORED_RESPONSE_BYTES;
 use aldaba_delivery::{AttemptFailure, FailureKind, ResponseHead, RetryAfter};
 use bytes::{Bytes, BytesMut};
 use http::header::{LOCATION, RETRY_AFTER};
@@ -225,7 +225,7 @@ pub(super) fn read_head<B>(mut response: Response<B>) -> (ResponseHead, Option<H
 }
 
 /// Reads the body up to its limit. Returns what is kept and whether the body was read to its end. Past
-/// [`RESPONSE_KEPT`] or [`MAX_BODY_FRAMES`] nothing more is read.
+/// [`MAX_STORED_RESPONSE_BYTES`] or [`MAX_BODY_FRAMES`] nothing more is read.
 async fn read_body(
     connection: &mut Http1Connection,
     progress: &ExchangeProgress,
@@ -243,10 +243,10 @@ async fn read_body(
             None => return Err(broken("connection closed in the middle of the response body").into()),
         };
         let Some(data) = frame.data_ref() else { continue };
-        let free = RESPONSE_KEPT - kept.len();
+        let free = MAX_STORED_RESPONSE_BYTES - kept.len();
         kept.extend_from_slice(&data[..data.len().min(free)]);
         frames += 1;
-        let is_enough = kept.len() == RESPONSE_KEPT || frames == MAX_BODY_FRAMES;
+        let is_enough = kept.len() == MAX_STORED_RESPONSE_BYTES || frames == MAX_BODY_FRAMES;
         if data.len() > free || (is_enough && !body.is_end_stream()) {
             return Ok((kept.freeze(), false));
         }

@@ -3,7 +3,7 @@ use super::http1::{
 };
 use super::progress::{ExchangeProgress, ExchangeStage, MAX_BODY_FRAMES, MAX_INTERIM_HEADS};
 use super::stream::WireStream;
-use crate::delivering::RESPONSE_KEPT;
+use crate::delivering::MAX_STORED_RESPONSE_BYTES;
 use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
@@ -243,9 +243,9 @@ async fn read_body(mut body: RecvStream) -> Result<Bytes, h2::Error> {
     let mut kept = BytesMut::new();
     for _ in 0..MAX_BODY_FRAMES {
         let Some(data) = body.data().await.transpose()? else { break };
-        let free = RESPONSE_KEPT - kept.len();
+        let free = MAX_STORED_RESPONSE_BYTES - kept.len();
         kept.extend_from_slice(&data[..data.len().min(free)]);
-        if kept.len() == RESPONSE_KEPT {
+        if kept.len() == MAX_STORED_RESPONSE_BYTES {
             break;
         }
         body.flow_control().release_capacity(data.len())?;

@@ -3,7 +3,7 @@
 use crate::receiver::{OK, Receiver};
 use crate::{SHORT, answer, assert_failed, hasty, post, send, wire};
 use aldaba_delivery::{FailureKind, RetryAfter, Timestamp};
-use aldaba_engine::{RESPONSE_KEPT, WireRequest};
+use aldaba_engine::{MAX_STORED_RESPONSE_BYTES, WireRequest};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
@@ -169,7 +169,7 @@ async fn the_beginning_of_an_endless_body_is_kept() {
         let wire = wire();
         let response = send(&wire, post(receiver.url())).await;
         assert_eq!(answer(&response).status, 200);
-        assert_eq!(response.body, vec![b'a'; RESPONSE_KEPT]);
+        assert_eq!(response.body, vec![b'a'; MAX_STORED_RESPONSE_BYTES]);
         assert_eq!(wire.idle_connections(), 0);
         receiver.closed().await;
     }
@@ -177,12 +177,14 @@ async fn the_beginning_of_an_endless_body_is_kept() {
 
 #[tokio::test]
 async fn a_body_of_exactly_the_kept_size_leaves_the_connection_usable() {
-    let answer_bytes =
-        format!("HTTP/1.1 200 OK\r\ncontent-length: {RESPONSE_KEPT}\r\n\r\n{}", "a".repeat(RESPONSE_KEPT));
+    let answer_bytes = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {MAX_STORED_RESPONSE_BYTES}\r\n\r\n{}",
+        "a".repeat(MAX_STORED_RESPONSE_BYTES)
+    );
     let receiver = Receiver::answering_once(answer_bytes).await;
     let wire = wire();
     let response = send(&wire, post(receiver.url())).await;
-    assert_eq!(response.body.len(), RESPONSE_KEPT);
+    assert_eq!(response.body.len(), MAX_STORED_RESPONSE_BYTES);
     assert_eq!(wire.idle_connections(), 1);
 }
 
@@ -343,7 +345,7 @@ async fn a_body_that_is_mostly_framing_is_cut_off() {
 
 #[tokio::test]
 async fn a_body_in_chunks_of_one_byte_is_read_in_part_and_the_status_counts() {
-    let chunks = "1\r\na\r\n".repeat(RESPONSE_KEPT);
+    let chunks = "1\r\na\r\n".repeat(MAX_STORED_RESPONSE_BYTES);
     for status in [200, 500] {
         let head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\n\r\n");
         let mut receiver = Receiver::answering_once(format!("{head}{chunks}0\r\n\r\n")).await;

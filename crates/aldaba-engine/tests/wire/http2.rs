@@ -86,7 +86,7 @@ async fn a_large_request_is_sent_and_only_the_beginning_of_a_large_response_is_k
         let body = Bytes::from(vec![b'x'; 1 << 20]);
         let response = send(&wire, WireRequest { body: body.clone(), ..offering(receiver.url()) }).await;
         assert_eq!(answer(&response).status, 200);
-        assert_eq!(response.body, body[..aldaba_engine::RESPONSE_KEPT]);
+        assert_eq!(response.body, body[..aldaba_engine::MAX_STORED_RESPONSE_BYTES]);
         assert_eq!(receiver.arrival().await.body, body);
     }
     let empty = send(&wire, WireRequest { body: Bytes::new(), ..offering(receiver.url()) }).await;

@@ -19,7 +19,7 @@ mod tls;
 use aldaba_delivery::policy::{Redirects, Timeouts};
 use aldaba_delivery::{FailureKind, Outcome, ResponseHead};
 use aldaba_engine::wire::{Wire, WireOptions};
-use aldaba_engine::{RESPONSE_KEPT, Transport, WireRequest, WireResponse};
+use aldaba_engine::{MAX_STORED_RESPONSE_BYTES, Transport, WireRequest, WireResponse};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ async fn send(wire: &Wire, request: WireRequest) -> WireResponse {
     let limit = request.timeouts.total + GRACE;
     let response =
         tokio::time::timeout(limit, wire.send(request)).await.expect("it ends within its deadline");
-    assert!(response.body.len() <= RESPONSE_KEPT);
+    assert!(response.body.len() <= MAX_STORED_RESPONSE_BYTES);
     response
 }
 

@@ -11,40 +11,25 @@
 //! ```
 
 pub mod accepting;
-pub mod applications;
-pub mod audit;
-pub mod by_hand;
-pub mod credentials;
-pub mod deleting;
-pub mod deliveries;
-pub mod dispatching;
-pub mod due_times;
+mod configuration;
+mod delivering;
 pub mod endings;
-pub mod endpoints;
-pub mod event_types;
 pub mod expunging;
-pub mod health;
-pub mod history;
-pub mod lanes;
-pub mod lists;
 pub mod notices;
 pub mod order;
-pub mod ordering;
-pub mod policies;
-pub mod profiles;
 pub mod quotas;
-pub mod recording;
-pub mod recoveries;
-pub mod replay_filters;
-pub mod replays;
+mod reading;
+mod replaying;
 pub mod retention;
 mod scene;
-pub mod secrets;
-pub mod settings;
-pub mod sources;
-pub mod statistics;
-pub mod stop_dates;
 
+pub use configuration::{
+    applications, audit, credentials, deleting, endpoints, event_types, policies, profiles, secrets,
+    settings, sources,
+};
+pub use delivering::{by_hand, due_times, health, lanes, ordering, recording, stop_dates};
+pub use reading::{deliveries, dispatching, history, lists, statistics};
+pub use replaying::{recoveries, replay_filters, replays};
 pub use retention::{find, remove_slice};
 pub use scene::{Scene, at};
 
@@ -192,7 +177,7 @@ macro_rules! conformance_tests {
             credentials::a_revoked_token_is_kept_until_it_would_have_ended,
             credentials::a_cut_of_portal_tokens_takes_the_place_of_those_it_covers,
             audit::a_change_and_its_row_are_made_together,
-            audit::every_actor_and_deed_comes_back_as_it_was_given,
+            audit::every_actor_and_action_comes_back_as_it_was_given,
             audit::discarded_deliveries_are_counted_in_one_row,
             audit::records_that_share_an_entry_leave_one_row,
             audit::the_log_is_filtered,

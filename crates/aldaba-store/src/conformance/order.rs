@@ -59,7 +59,7 @@ struct Chains {
 impl Chains {
     const LINKS: u32 = 5;
 
-    /// Every `Done` tells what it knows, then hands in the row's next change at once.
+    /// Every `Done` tells what it knows, then submits the row's next change at once.
     fn go_on(self: Arc<Self>, event: Accept, seq: Seq, attempts: u32) {
         self.news.lock().expect("no panic").push((seq, attempts));
         if attempts == Self::LINKS {

@@ -116,6 +116,6 @@ pub async fn what_is_not_stored_is_not_counted(store: Arc<dyn Store>) {
     assert_eq!(scene.accept(vec![same]).await, std::slice::from_ref(&repeated), "the very same message");
     assert!(is_new(&scene.accept(vec![of()]).await[0]), "one of two was used up");
     assert_eq!(scene.accept(vec![of()]).await, [Accepted::OverQuota(QuotaOf::Application)]);
-    // Whoever asks again hears what was made, quota or not.
+    // A repeat gets the first answer, quota or not.
     assert_eq!(scene.accept(vec![Accept { idempotency: key, ..of() }]).await, [repeated]);
 }

@@ -254,7 +254,7 @@ pub(super) fn made() -> Changed {
     Changed::Done { removed: Vec::new() }
 }
 
-/// Hands a write over and waits for its fate.
+/// Submits a write and waits for its result.
 pub(super) async fn ask<T: Send + 'static>(write: impl FnOnce(Done<T>)) -> Result<T, Error> {
     let (told, fate) = oneshot::channel();
     write(Done::new(move |result| {

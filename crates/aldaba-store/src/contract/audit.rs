@@ -102,7 +102,7 @@ impl AuditAction {
         self.name.split('.').next().unwrap_or_default()
     }
 
-    /// With changes that only whoever makes them can name: those of secrets.
+    /// With changes that only the caller can name: those of secrets.
     #[must_use]
     pub fn with_changes(self, changes: Vec<FieldChange>) -> Self {
         Self { fields: changes.iter().map(|change| change.field.clone()).collect(), changes, ..self }

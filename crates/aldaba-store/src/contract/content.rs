@@ -55,7 +55,7 @@ pub struct NewMessage {
     pub deliver_at: Option<Timestamp>,
     /// Its payload is removed after this moment, once nothing of it waits; `None`: it is kept as long as the message.
     pub payload_until: Option<Timestamp>,
-    /// The one endpoint that it is for, whoever else subscribes to such messages.
+    /// The one endpoint that it is for, whatever else subscribes to such messages.
     pub only_for: Option<EndpointId>,
     /// The job whose end it tells of.
     pub job: Option<String>,

@@ -111,7 +111,7 @@ impl PortalExpiry {
     }
 }
 
-/// All of them, for whoever keeps them in memory.
+/// All of them, for a cache in memory.
 pub trait Credentials {
     /// By id.
     fn api_keys(&self) -> Read<Vec<ApiKey>>;

@@ -135,7 +135,7 @@ pub trait Deliveries {
     fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage>;
 
     /// Takes dead deliveries of an application out of the dead letter, and leaves their history to retention
-    /// ([`crate::Cut::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
+    /// ([`crate::Cutoff::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
     /// written with that number, unless there were none.
     fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>);
 }

@@ -41,7 +41,7 @@ impl EventTypeChange {
             [EventTypeWrite { name, now: None, .. }] => AuditAction::new("event_type.delete", name),
             [EventTypeWrite { name, was: None, .. }] => AuditAction::new("event_type.create", name),
             [EventTypeWrite { name, .. }] => AuditAction::new("event_type.update", name),
-            // Whoever writes several at once says so in words of their own.
+            // A caller that writes several at once names its own action.
             _ => AuditAction::new("event_type.import", ""),
         }
     }

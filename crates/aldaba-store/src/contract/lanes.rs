@@ -184,7 +184,7 @@ pub trait Lanes {
     fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>>;
 
     /// Whether a message has this payload; `None`: it is not kept any more. One of another length is not
-    /// read: whoever sends little is not to make a store read much.
+    /// read: a caller that sends little must not make a store read much.
     fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
         let read = self.contents(vec![(app, message)]);
         Box::pin(async move { Ok(read.await?.pop().flatten().map(|content| content.payload == payload)) })

@@ -234,7 +234,7 @@ impl Record {
 
     /// Whether it is of an attempt by hand. One that fails leaves the delivery as it is, its due time too, whatever
     /// `transition` says: that may be older than a correction of due times.
-    pub fn is_by_hand(&self) -> bool {
+    pub fn is_manual(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.trigger == Trigger::Manual)
     }
 }

@@ -3,52 +3,35 @@
 //! A file for each thing: its columns, its statements and what may be done with it. The statements are SQL that SQLite and
 //! PostgreSQL both read. Reads get the read-only half, [`Reading`], which is a snapshot of one moment.
 
-pub(crate) mod api_key;
-pub(crate) mod application;
-pub(crate) mod attempt;
 pub(crate) mod audit;
 mod change;
-pub(crate) mod codes;
-pub(crate) mod column;
-mod counters;
-pub(crate) mod delivery;
-pub(crate) mod delivery_list;
-pub(crate) mod dispatch;
-pub(crate) mod endpoint;
-pub(crate) mod event_type;
+mod configuration;
+mod counting;
 #[cfg(feature = "simulation")]
 pub mod everything;
-mod filters;
 pub(crate) mod gate;
 pub(crate) mod health;
-pub(crate) mod keys;
-pub(crate) mod lists;
-pub(crate) mod message;
+mod messages;
 mod monotonic;
-mod named;
-pub(crate) mod names;
 pub(crate) mod notice;
 mod numbers;
 mod op;
-pub(crate) mod policy;
-pub(crate) mod profile;
-mod quota;
 pub(crate) mod replay;
-pub(crate) mod result;
 pub(crate) mod retention;
-pub(crate) mod setting;
-pub(crate) mod source;
-mod source_states;
-pub(crate) mod statistics;
-pub(crate) mod stored;
-pub(crate) mod token;
-pub(crate) mod transaction;
+mod sql;
+
+pub(crate) use configuration::{
+    api_key, application, endpoint, event_type, policy, profile, setting, source, token,
+};
+pub(crate) use counting::{counters, quota, statistics};
+pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, result, source_states};
+pub(crate) use sql::{codes, column, lists, names, stored, transaction};
 
 pub use column::Row;
 pub use counters::{Counters, TypeCounts};
 pub use monotonic::{BULK_SLICE, Monotonic, Slice};
 pub use numbers::Numbers;
-pub use op::{Class, Op, Outcome, Reply};
+pub use op::{Class, Op, OpOutcome, Reply};
 pub use retention::{
     Cutoff, ExpiredItem, Removal, Removed, RetentionWalk, Search, SettledPosition, StoredKey,
 };
@@ -123,7 +106,7 @@ pub trait HotWrites {
 }
 
 /// Carries out one operation. Where parts are isolated, one that is refused fails alone.
-pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Result<Outcome>> {
+pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Result<OpOutcome>> {
     let isolates = batch.isolates;
     match batch.part(|batch| apply_part(batch, hot, op)) {
         Err(error) if !(isolates && matches!(error, Error::Refused(_))) => Err(error),
@@ -131,36 +114,40 @@ pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<
     }
 }
 
-fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Outcome> {
+fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<OpOutcome> {
     Ok(match op {
-        Op::Accept(accepts) => Outcome::Accept(
-            batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,
-        ),
-        Op::Record(records) => Outcome::Record(
-            batch.each(records, Recorded::Refused, |batch, record| hot.record(batch, record))?,
-        ),
-        Op::Reopen(reopen) => {
-            Outcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
+        Op::Accept(accepts) => {
+            OpOutcome::Accept(
+                batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,
+            )
         }
-        Op::RecordManual(resent) => Outcome::RecordManual(result::resent(batch, resent)?),
+        Op::Record(records) => {
+            OpOutcome::Record(
+                batch.each(records, Recorded::Refused, |batch, record| hot.record(batch, record))?,
+            )
+        }
+        Op::Reopen(reopen) => {
+            OpOutcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
+        }
+        Op::RecordManual(resent) => OpOutcome::RecordManual(result::resent(batch, resent)?),
         Op::Change(change, entry) => {
             hot.forget_versions();
-            Outcome::Change(change::change(batch, change, entry.as_deref())?)
+            OpOutcome::Change(change::change(batch, change, entry.as_deref())?)
         }
         Op::StepReplay(step) => {
             let Batch { tx, numbers, counters, clock, .. } = batch;
-            Outcome::StepReplay(replay::step(*tx, numbers, counters, clock, step)?)
+            OpOutcome::StepReplay(replay::step(*tx, numbers, counters, clock, step)?)
         }
-        Op::SettleSetting(name, value) => Outcome::SettleSetting(setting::settle(batch.tx, name, value)?),
+        Op::SettleSetting(name, value) => OpOutcome::SettleSetting(setting::settle(batch.tx, name, value)?),
         Op::Discard(app, deliveries, entry) => {
             let discarded = delivery::discard(batch.tx, *app, deliveries)?;
             if let Some(entry) = entry.as_ref().filter(|_| discarded > 0) {
                 audit::note(batch.tx, entry, u32::try_from(discarded).unwrap_or(u32::MAX))?;
             }
-            Outcome::Discard(discarded)
+            OpOutcome::Discard(discarded)
         }
-        Op::SumUp(step) => Outcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
-        Op::Remove(removal) => Outcome::Remove(retention::remove(batch.tx, batch.clock, removal)?),
+        Op::SumUp(step) => OpOutcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
+        Op::Remove(removal) => OpOutcome::Remove(retention::remove(batch.tx, batch.clock, removal)?),
     })
 }
 

@@ -1,10 +1,10 @@
-//! Time for the store, from whoever owns the clock.
+//! Time for the store, from the owner of the clock.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A clock that only moves forward, from whoever owns the time. The store has none of its own.
+/// A clock that only moves forward, from the owner of the time. The store has none of its own.
 #[derive(Clone)]
 pub struct Monotonic(Arc<dyn Fn() -> Duration + Send + Sync>);
 

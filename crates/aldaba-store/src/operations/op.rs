@@ -20,20 +20,20 @@ macro_rules! operations {
 
         /// What became of one [`Op`], of the same name.
         #[derive(Debug, PartialEq, Eq)]
-        pub enum Outcome {
+        pub enum OpOutcome {
             $($name($outcome),)+
         }
 
-        /// Who waits for an [`Outcome`], of the same name.
+        /// Who waits for an [`OpOutcome`], of the same name.
         #[derive(Debug)]
         pub enum Reply {
             $($name(Done<$outcome>),)+
         }
 
         impl Reply {
-            fn answer(self, result: Result<Outcome, Error>) {
+            fn answer(self, result: Result<OpOutcome, Error>) {
                 match (self, result) {
-                    $((Self::$name(done), Ok(Outcome::$name(outcome))) => done.call(Ok(outcome)),
+                    $((Self::$name(done), Ok(OpOutcome::$name(outcome))) => done.call(Ok(outcome)),
                     (Self::$name(done), Err(error)) => done.call(Err(error)),)+
                     (reply, Ok(outcome)) => unreachable!("{outcome:?} is no answer for {reply:?}"),
                 }
@@ -150,7 +150,7 @@ impl Op {
 
 impl Reply {
     /// Tells the one who waits. A panic there is theirs: the writer goes on for the others.
-    pub fn call(self, result: Result<Outcome, Error>) {
+    pub fn call(self, result: Result<OpOutcome, Error>) {
         if catch_unwind(AssertUnwindSafe(|| self.answer(result))).is_err() {
             tracing::error!("what was to be done after a write panicked; the write itself is not affected");
         }

@@ -4,7 +4,9 @@ use super::commits;
 use super::failure::describe;
 use super::hot::{Hot, Reader, Types};
 use super::transaction::SqliteTransaction;
-use crate::operations::{self, Batch, Counters, Monotonic, Numbers, Op, Outcome, Result, Rules, TypeCounts};
+use crate::operations::{
+    self, Batch, Counters, Monotonic, Numbers, Op, OpOutcome, Result, Rules, TypeCounts,
+};
 use crate::{Error, HotReads};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub struct Database {
 pub trait Observer {
     fn before(&mut self, _reading: &dyn HotReads, _op: &Op) {}
 
-    fn after(&mut self, _reading: &dyn HotReads, _op: &Op, _outcome: &Outcome) {}
+    fn after(&mut self, _reading: &dyn HotReads, _op: &Op, _outcome: &OpOutcome) {}
 }
 
 /// Looks away.
@@ -41,12 +43,12 @@ impl Database {
     ///
     /// An operation, or an item of one, that the database refuses by itself, for a value that it cannot hold, fails alone: the
     /// batch is run again, with a savepoint before each of them.
-    pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<Outcome>> {
+    pub fn run_batch(&mut self, ops: &[Op]) -> Vec<Result<OpOutcome>> {
         self.run_observed(ops, &mut ())
     }
 
     /// The same under the eyes of an observer. It sees an operation twice that is run again.
-    pub fn run_observed(&mut self, ops: &[Op], observer: &mut impl Observer) -> Vec<Result<Outcome>> {
+    pub fn run_observed(&mut self, ops: &[Op], observer: &mut impl Observer) -> Vec<Result<OpOutcome>> {
         let outcomes = match self.run(ops, false, observer) {
             Err(Error::Refused(_)) => self.run(ops, true, observer),
             outcomes => outcomes,
@@ -59,7 +61,7 @@ impl Database {
         ops: &[Op],
         isolates: bool,
         observer: &mut impl Observer,
-    ) -> Result<Vec<Result<Outcome>>> {
+    ) -> Result<Vec<Result<OpOutcome>>> {
         begin(&self.connection)?;
         let changes = self.connection.total_changes();
         let done = self
@@ -87,7 +89,7 @@ impl Database {
         ops: &[Op],
         isolates: bool,
         observer: &mut impl Observer,
-    ) -> Result<(Vec<Result<Outcome>>, TypeCounts)> {
+    ) -> Result<(Vec<Result<OpOutcome>>, TypeCounts)> {
         let reader = Reader { connection: &self.connection, types: &self.types };
         let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
         let mut hot = Hot::new(&self.connection);
@@ -154,7 +156,7 @@ fn roll_back(connection: &Connection, error: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use crate::conformance::Scene;
-    use crate::operations::{Op, Outcome};
+    use crate::operations::{Op, OpOutcome};
     use crate::sqlite::{Options, SqliteStore, in_memory, open};
     use crate::{Accept, Accepted, Content, Error, NewAttempt, Record, Recorded, Seq, Store};
     use rusqlite::Connection;
@@ -170,7 +172,7 @@ mod tests {
     fn a_batch_can_be_run_inline() {
         let mut database = in_memory().unwrap();
         let outcomes = database.run_batch(&[settle(1), settle(2)]);
-        assert_eq!(outcomes, [Ok(Outcome::SettleSetting(vec![7])), Ok(Outcome::SettleSetting(vec![7]))]);
+        assert_eq!(outcomes, [Ok(OpOutcome::SettleSetting(vec![7])), Ok(OpOutcome::SettleSetting(vec![7]))]);
         assert_eq!(database.run_batch(&[]), []);
     }
 
@@ -189,7 +191,7 @@ mod tests {
         database.connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 1000).unwrap();
         let outcomes = database.run_batch(&[settle(2000), Op::SettleSetting("t", vec![1])]);
         assert!(matches!(&outcomes[0], Err(Error::Refused(_))), "{outcomes:?}");
-        assert_eq!(outcomes[1], Ok(Outcome::SettleSetting(vec![1])));
+        assert_eq!(outcomes[1], Ok(OpOutcome::SettleSetting(vec![1])));
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
         let mut events: Vec<Accept> = (0..3).map(|_| scene.event(&tenant)).collect();
         events[1].message.content = Arc::new(Content::new("invoice.paid", vec![7; 30_000]));
         let outcomes = database.run_batch(&[settle(1), Op::Accept(events.clone()), settle(30_000)]);
-        let [Ok(Outcome::SettleSetting(_)), Ok(Outcome::Accept(accepted)), Err(Error::Refused(_))] =
+        let [Ok(OpOutcome::SettleSetting(_)), Ok(OpOutcome::Accept(accepted)), Err(Error::Refused(_))] =
             &outcomes[..]
         else {
             panic!("{outcomes:?}")
@@ -243,7 +245,7 @@ mod tests {
         let late = scene.delivered(&events[2], Seq(last.0 + 1));
         let records = vec![refused, scene.delivered(&events[2], last), late];
         let outcomes = database.run_batch(&[Op::Record(records)]);
-        let [Ok(Outcome::Record(recorded))] = &outcomes[..] else { panic!("{outcomes:?}") };
+        let [Ok(OpOutcome::Record(recorded))] = &outcomes[..] else { panic!("{outcomes:?}") };
         assert!(
             matches!(recorded[..], [Recorded::Refused(_), Recorded::Applied, Recorded::Fenced]),
             "{recorded:?}"
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(database.committed - commits, 2, "one commit for each batch");
         // It still waits, and is recorded without what could not be stored.
         let again = database.run_batch(&[Op::Record(vec![scene.delivered(&events[0], first)])]);
-        assert_eq!(again, [Ok(Outcome::Record(vec![Recorded::Applied]))]);
+        assert_eq!(again, [Ok(OpOutcome::Record(vec![Recorded::Applied]))]);
         assert_eq!(number(&database, "SELECT value FROM total WHERE name = 'waiting'"), 0);
     }
 }

@@ -20,7 +20,7 @@ impl FolderLock {
             let file = files::open_private(&path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path).map_err(failed)? => return Ok(Self(file)),
-                // A start that failed has removed it in between. Whoever comes next would make another one.
+                // A start that failed has removed it in between. The next process would make another one.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     return Err(OpenError::Locked { folder: folder.to_owned() });

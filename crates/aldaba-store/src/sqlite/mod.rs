@@ -45,7 +45,7 @@ use crate::{Error, Read, RestartedTask, Store};
 use failure::Failure;
 use hot::Types;
 use parking_lot::Mutex;
-use queue::Queue;
+use queue::WriteQueue;
 use readers::Readers;
 use space::Space;
 use std::pin::Pin;
@@ -59,13 +59,13 @@ use tokio::sync::watch;
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
 #[derive(Debug)]
 pub struct SqliteStore {
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue>,
     readers: Arc<Readers>,
     failure: Arc<Failure>,
     log_pages: Arc<AtomicU32>,
     clock: Monotonic,
     types: Arc<Types>,
-    /// How much of the time of a read a count takes before it hands back what it has.
+    /// How much of the time of a read a count takes before it returns what it has.
     count_time: Duration,
     closed: watch::Sender<bool>,
     space: Space,

@@ -5,7 +5,7 @@ use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
 use super::hot::Types;
 use super::lock::FolderLock;
-use super::queue::{self, Queue, Room};
+use super::queue::{self, Room, WriteQueue};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
@@ -102,7 +102,7 @@ pub(super) fn start(
         wait: options.queue_wait,
         batch: Room { operations: options.batch_operations, bytes: options.batch_bytes },
     };
-    let queue = Arc::new(Queue::new(limits, options.clock.clone()));
+    let queue = Arc::new(WriteQueue::new(limits, options.clock.clone()));
     let failure = Arc::new(Failure::none());
     let (readers, reader_threads) =
         Readers::start(connections, options.queue_reads, options.read_limit, &threads)

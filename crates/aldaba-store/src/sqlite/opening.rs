@@ -6,7 +6,7 @@ use super::hot::newest_moment;
 use super::lock::FolderLock;
 use super::migrations::Progress;
 use super::transaction::SqliteTransaction;
-use super::watermark::{Found, Mark, Watermark};
+use super::watermark::{Mark, StoredMark, Watermark};
 use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};
 use crate::operations::setting;
 use aldaba_delivery::Timestamp;
@@ -186,14 +186,19 @@ pub enum Loss {
 }
 
 /// `in_file`: the commit that the database file has by itself. `has_log`: there is a log, whatever there is of the database.
-fn judge(watermark: Found, committed: Option<u64>, in_file: Option<u64>, has_log: bool) -> Result<(), Loss> {
+fn judge(
+    watermark: StoredMark,
+    committed: Option<u64>,
+    in_file: Option<u64>,
+    has_log: bool,
+) -> Result<(), Loss> {
     match (watermark, committed) {
-        (Found::Mark(Mark { committed: expected, .. }), Some(found)) if found < expected => {
+        (StoredMark::Mark(Mark { committed: expected, .. }), Some(found)) if found < expected => {
             Err(Loss::Commits { found, expected })
         }
-        (Found::Mark(Mark { committed: expected, .. }), None) => Err(Loss::Database { expected }),
+        (StoredMark::Mark(Mark { committed: expected, .. }), None) => Err(Loss::Database { expected }),
         (_, None) if has_log => Err(Loss::LogAlone),
-        (Found::Unreadable, Some(_)) => {
+        (StoredMark::Unreadable, Some(_)) => {
             tracing::warn!("{} cannot be read; a new one is made", files::WATERMARK);
             Ok(())
         }
@@ -203,9 +208,9 @@ fn judge(watermark: Found, committed: Option<u64>, in_file: Option<u64>, has_log
 }
 
 /// Whether the database file has less than had been copied into it: what it has, and what it should have.
-fn is_mixed(watermark: Found, in_file: Option<u64>) -> Option<(u64, u64)> {
+fn is_mixed(watermark: StoredMark, in_file: Option<u64>) -> Option<(u64, u64)> {
     match (watermark, in_file) {
-        (Found::Mark(Mark { in_file: expected, .. }), Some(found)) if found < expected => {
+        (StoredMark::Mark(Mark { in_file: expected, .. }), Some(found)) if found < expected => {
             Some((found, expected))
         }
         _ => None,
@@ -235,13 +240,13 @@ mod tests {
     #[test]
     fn only_what_was_on_disk_and_is_missing_is_a_loss() {
         let lost = |found, expected| Err(Loss::Commits { found, expected });
-        let mark = |committed, in_file| Found::Mark(Mark { committed, in_file });
+        let mark = |committed, in_file| StoredMark::Mark(Mark { committed, in_file });
         for (watermark, committed, in_file, has_log, expected) in [
-            (Found::Nothing, None, None, false, Ok(())),
-            (Found::Nothing, None, None, true, Err(Loss::LogAlone)),
-            (Found::Nothing, Some(0), Some(0), false, Ok(())),
-            (Found::Unreadable, None, None, false, Ok(())),
-            (Found::Unreadable, Some(9), Some(3), true, Ok(())),
+            (StoredMark::Nothing, None, None, false, Ok(())),
+            (StoredMark::Nothing, None, None, true, Err(Loss::LogAlone)),
+            (StoredMark::Nothing, Some(0), Some(0), false, Ok(())),
+            (StoredMark::Unreadable, None, None, false, Ok(())),
+            (StoredMark::Unreadable, Some(9), Some(3), true, Ok(())),
             (mark(5, 5), Some(5), Some(5), false, Ok(())),
             (mark(5, 3), Some(6), Some(3), true, Ok(())),
             (mark(5, 3), Some(6), Some(4), true, Ok(())),

@@ -37,16 +37,16 @@ pub(super) struct Limits {
 }
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct WriteQueue {
     limits: Limits,
     clock: Monotonic,
-    lines: Mutex<Lines>,
+    lines: Mutex<ClassQueues>,
     arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Lines {
-    of: [Line; Class::ALL.len()],
+struct ClassQueues {
+    of: [ClassQueue; Class::ALL.len()],
     /// What waits of the classes that can be refused.
     used: Room,
     cost: Cost,
@@ -56,7 +56,7 @@ struct Lines {
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct ClassQueue {
     waiting: VecDeque<Waiting>,
     operations: usize,
     messages: usize,
@@ -77,12 +77,12 @@ pub(super) struct Batch {
     pub(super) replies: Vec<Reply>,
 }
 
-impl Queue {
+impl WriteQueue {
     pub(super) fn new(limits: Limits, clock: Monotonic) -> Self {
         Self { limits, clock, lines: Mutex::default(), arrived: Condvar::new() }
     }
 
-    /// Hands an operation over, or answers at once on the caller's thread that it is refused.
+    /// Queues an operation, or refuses it at once on the caller's thread.
     pub(super) fn put(&self, op: Op, reply: Reply, failure: &Failure) {
         let now = self.clock.now();
         let mut lines = self.lines.lock();
@@ -125,7 +125,7 @@ impl Queue {
     }
 }
 
-impl Lines {
+impl ClassQueues {
     /// A result is never refused: it is what frees the system of work.
     fn refuses(&self, op: &Op, now: Duration, limits: &Limits) -> bool {
         let class = op.class();
@@ -205,12 +205,12 @@ impl Lines {
     }
 }
 
-impl Lines {
+impl ClassQueues {
     /// How many operations the next commit may have. Where messages wait that have many deliveries each, it is as many messages
     /// as usual that fit, and the results of as many: most of their pages are the same, so that they cost less together.
     /// Results alone never make a commit larger.
     fn operations(&self, usual: usize) -> usize {
-        let Line { operations, messages, .. } = self.of[Class::Accept as usize];
+        let ClassQueue { operations, messages, .. } = self.of[Class::Accept as usize];
         let fan_out = (operations / messages.max(1)).clamp(1, MAX_FAN_OUT);
         let in_time = self.cost.within(LARGE_COMMIT_TIME).unwrap_or(usize::MAX);
         (usual * fan_out).min(in_time.max(usual))
@@ -226,7 +226,7 @@ impl Lines {
         }
     }
 
-    /// Hundreds of results can come in one moment. Whoever sends a message just then waits for the commit that
+    /// Hundreds of results can come in one moment. A message that arrives just then waits for the commit that
     /// is under way and for its own, so they make neither take much longer.
     fn most_results(&self, operations: usize, now: Duration) -> usize {
         if self.last_accept.is_none_or(|last| now.saturating_sub(last) > LULL) {
@@ -238,7 +238,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl ClassQueue {
     /// Whether one more would wait too long. The pace tells it early, when many come at once; the first
     /// of the line tells it when nothing moves, as on a disk that hangs.
     fn is_slow(&self, now: Duration, limits: &Limits) -> bool {

@@ -19,12 +19,12 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 pub(super) struct Readers {
     limit: usize,
-    line: Mutex<Line>,
+    line: Mutex<ReadQueue>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct Line {
+struct ReadQueue {
     jobs: VecDeque<Job>,
     closed: bool,
 }
@@ -79,7 +79,7 @@ impl Readers {
         let (answer, answered) = oneshot::channel();
         let (failure, types) = (Arc::clone(failure), Arc::clone(types));
         let job: Job = Box::new(move |connection| {
-            // Whoever asked may have gone away in the meantime.
+            // The caller may have gone away in the meantime.
             if answer.is_closed() {
                 return;
             }

@@ -63,8 +63,8 @@ impl Database {
         self.write_types()
     }
 
-    /// Runs SQL beside the operations, to make triggers or to spoil rows.
-    pub fn spoil(&self, sql: &str) -> Result<()> {
+    /// Runs SQL beside the operations, to make triggers or to change rows.
+    pub fn tamper(&self, sql: &str) -> Result<()> {
         Ok(self.connection.execute_batch(sql)?)
     }
 }

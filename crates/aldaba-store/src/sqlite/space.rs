@@ -80,7 +80,7 @@ impl Space {
 }
 
 /// Waits, and says whether it is time to end. The lock is free again when the disk is looked at: that
-/// can take long on one that fails, and whoever says stop must not wait for it.
+/// can take long on one that fails, and a stop must not wait for it.
 fn stopped_within((stopped, changed): &(Mutex<bool>, Condvar), wait: Duration) -> bool {
     let mut stopped = stopped.lock();
     if !*stopped {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stops_the_watch_does_not_wait_for_the_next_look() {
+    fn a_stop_of_the_watch_does_not_wait_for_the_next_look() {
         let stop = (Mutex::new(true), Condvar::new());
         assert!(stopped_within(&stop, Duration::MAX));
         assert!(!stop.0.is_locked());

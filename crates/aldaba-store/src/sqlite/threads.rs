@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Whoever closes the store waits for its threads, so none of them may wait longer than this to run again.
+/// A close of the store waits for its threads, so none of them may wait longer than this to run again.
 const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// Starts threads that are restarted, and knows which have been lately.

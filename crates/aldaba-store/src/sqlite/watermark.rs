@@ -43,7 +43,7 @@ pub(super) struct Mark {
 
 /// What a watermark file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum StoredMark {
     /// There is none: a new folder, or one of a former version.
     Nothing,
     /// There is one that cannot be read, as after a loss of power just when it was made.
@@ -52,10 +52,10 @@ pub(super) enum Found {
 }
 
 impl Watermark {
-    pub(super) fn read(path: &Path) -> io::Result<Found> {
+    pub(super) fn read(path: &Path) -> io::Result<StoredMark> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StoredMark::Nothing),
             Err(error) => return Err(error),
         };
         let slots = SLOT_OFFSETS.iter().filter_map(|&offset| decode(bytes.get(offset as usize..)?));
@@ -63,7 +63,7 @@ impl Watermark {
             committed: one.committed.max(other.committed),
             in_file: one.in_file.max(other.in_file),
         });
-        Ok(newest.map_or(Found::Unreadable, Found::Mark))
+        Ok(newest.map_or(StoredMark::Unreadable, StoredMark::Mark))
     }
 
     /// Makes the file, or overwrites all that it says. Where that fails, on a disk without any room for example,
@@ -176,20 +176,24 @@ mod tests {
     fn the_newest_commit_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Nothing);
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Nothing);
         let mut watermark = Watermark::set(&path, mark(7, 5));
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(7, 5)));
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Mark(mark(7, 5)));
         for number in 8..30 {
             watermark.advance().unwrap();
-            assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(number, 5)));
+            assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Mark(mark(number, 5)));
         }
         watermark.copied().unwrap();
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(29, 29)));
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Mark(mark(29, 29)));
         watermark.advance().unwrap();
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(30, 29)));
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Mark(mark(30, 29)));
         assert_eq!(path.metadata().unwrap().len(), FILE_BYTES);
         Watermark::set(&path, mark(3, 2));
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(3, 2)), "neither slot says 29 any more");
+        assert_eq!(
+            Watermark::read(&path).unwrap(),
+            StoredMark::Mark(mark(3, 2)),
+            "neither slot says 29 any more"
+        );
     }
 
     #[test]
@@ -207,7 +211,11 @@ mod tests {
             changed[..torn].iter().for_each(|&at| bytes[at] = after[at]);
             std::fs::write(&path, bytes).unwrap();
             let expected = if torn == changed.len() { 0x100 } else { 0xff };
-            assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(expected, 0xfe)), "{torn} bytes");
+            assert_eq!(
+                Watermark::read(&path).unwrap(),
+                StoredMark::Mark(mark(expected, 0xfe)),
+                "{torn} bytes"
+            );
         }
     }
 
@@ -236,10 +244,10 @@ mod tests {
         slot.extend_from_slice(&9u64.to_le_bytes());
         slot.extend_from_slice(&checksum(&slot).to_le_bytes());
         std::fs::write(&path, &slot).unwrap();
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Mark(mark(9, 0)));
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Mark(mark(9, 0)));
         slot[8] ^= 1;
         std::fs::write(&path, &slot).unwrap();
-        assert_eq!(Watermark::read(&path).unwrap(), Found::Unreadable);
+        assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Unreadable);
     }
 
     #[test]
@@ -248,7 +256,7 @@ mod tests {
         let path = folder.path().join("w");
         for bytes in [&[][..], &[0; 8192], b"aldabaW1", b"aldabaW2", &[0xff; 5000]] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(Watermark::read(&path).unwrap(), Found::Unreadable);
+            assert_eq!(Watermark::read(&path).unwrap(), StoredMark::Unreadable);
         }
     }
 }

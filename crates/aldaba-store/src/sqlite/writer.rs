@@ -4,10 +4,10 @@ use super::batch::Database;
 use super::checkpoint::{self, Checkpoints, Log};
 use super::failure::Failure;
 use super::lock::FolderLock;
-use super::queue::Queue;
+use super::queue::WriteQueue;
 use super::readers::{ReaderThreads, Readers};
 use super::watermark::Watermark;
-use crate::operations::{Op, Outcome};
+use crate::operations::{Op, OpOutcome};
 use crate::{Error, panic_message};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ pub(super) struct Writer {
     pub(super) database: Database,
     pub(super) checkpoints: Checkpoints,
     pub(super) watermark: Watermark,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<WriteQueue>,
     pub(super) failure: Arc<Failure>,
     pub(super) log_pages: Arc<AtomicU32>,
     pub(super) readers: Arc<Readers>,
@@ -63,7 +63,7 @@ impl Writer {
         true
     }
 
-    fn commit(&mut self, ops: &[Op]) -> Vec<Result<Outcome, Error>> {
+    fn commit(&mut self, ops: &[Op]) -> Vec<Result<OpOutcome, Error>> {
         let all = |error: Error| ops.iter().map(|_| Err(error.clone())).collect();
         if let Some(failed) = self.failure.get() {
             return all(failed);

@@ -10,7 +10,7 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{GateScope, Origin, Timestamp};
-use aldaba_engine::{Behind, HeldHost};
+use aldaba_engine::{GateBacklog, HeldHost};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -76,7 +76,7 @@ fn scope(scope: GateScope) -> ScopeOut {
 }
 
 fn render(host: &HeldHost) -> HostOut<'_> {
-    let Behind { lanes, deliveries } = host.behind;
+    let GateBacklog { lanes, deliveries } = host.backlog;
     HostOut {
         origin: host.key.origin.as_str(),
         scope: scope(host.key.scope),

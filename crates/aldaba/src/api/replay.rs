@@ -13,7 +13,7 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
-use aldaba_engine::{ByHand, MOST_OPENED, NewReplay, NewResend};
+use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
 use aldaba_store::{
     AuditAction, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
 };
@@ -193,7 +193,8 @@ async fn start(
     let replays = api.engine.replays();
     if dry_run {
         let counted = replays.count(new).await?;
-        let answer = json!({"count": counted.count, "atLeast": counted.at_least, "most": MOST_OPENED});
+        let answer =
+            json!({"count": counted.count, "atLeast": counted.at_least, "most": MAX_REPLAYED_DELIVERIES});
         return Ok(json::answer(StatusCode::OK, &answer));
     }
     let replay = replays.start(caller.actor(), new, once).await?;
@@ -296,7 +297,7 @@ pub(crate) fn render(replay: &Replay) -> TaskOut {
         ReplayState::EndpointGone => ("failed", Some("Its endpoint was deleted.".to_owned())),
         ReplayState::TooMany => {
             let detail = format!(
-                "It has opened {MOST_OPENED} deliveries, as many as one replay may. To go on, start another with `since` \
+                "It has opened {MAX_REPLAYED_DELIVERIES} deliveries, as many as one replay may. To go on, start another with `since` \
                  at `reachedAt`."
             );
             ("failed", Some(detail))
@@ -391,8 +392,8 @@ pub(crate) async fn resend(
     let attempt = match tokio::time::timeout(RESEND_TIMEOUT, api.engine.resend(asked)).await {
         Err(_) => None,
         Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
-            ByHand::Made(attempt) => Some(*attempt),
-            ByHand::Before(attempt) => application.attempt_of(&message, attempt).await?,
+            ManualAttempt::Made(attempt) => Some(*attempt),
+            ManualAttempt::Repeated(attempt) => application.attempt_of(&message, attempt).await?,
         },
     };
     let url = &endpoint.config.url;

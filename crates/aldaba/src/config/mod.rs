@@ -160,7 +160,7 @@ impl Default for Config {
                 unknown_fields: UnknownFields::default(),
             },
             shutdown: Duration::from_secs(30),
-            engine: EngineOptions { patience: Some(COMMIT_TIMEOUT), ..EngineOptions::default() },
+            engine: EngineOptions { commit_timeout: Some(COMMIT_TIMEOUT), ..EngineOptions::default() },
             pool: PoolLimits::default(),
             store: StoreOptions::new("./aldaba-data"),
             overrides: Overrides::default(),

@@ -3,7 +3,7 @@
 use super::explain::{self, DeliveryFacts, Why};
 use super::{ApplicationScope, Error, Missing, Questions, distinct};
 use aldaba_delivery::{Delivery, EndpointId, Timestamp};
-use aldaba_engine::{Engine, Outlook};
+use aldaba_engine::{Engine, WaitReasons};
 use aldaba_store::{
     DeliveriesPage, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryPosition, DeliveryState,
     DeliveryView, DueQuery, Endpoint, Order, Phase, Seq,
@@ -114,8 +114,9 @@ pub(super) async fn explained(
         .filter(|view| matches!(view.status.state, DeliveryState::Waiting { .. }))
         .filter_map(|view| Some((endpoints.get(&view.status.endpoint)?, view.status.seq)))
         .collect();
-    let outlooks = if waiting.is_empty() { Vec::new() } else { engine.outlooks(&waiting).await };
-    let outlooks: BTreeMap<Seq, Outlook> = waiting.iter().map(|(_, seq)| *seq).zip(outlooks).collect();
+    let wait_reasons = if waiting.is_empty() { Vec::new() } else { engine.wait_reasons(&waiting).await };
+    let wait_reasons: BTreeMap<Seq, WaitReasons> =
+        waiting.iter().map(|(_, seq)| *seq).zip(wait_reasons).collect();
     let mut heads = BTreeMap::new();
     for (endpoint, _) in waiting.iter().filter(|(endpoint, _)| endpoint.config.ordering.is_fifo()) {
         let first = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
@@ -134,7 +135,7 @@ pub(super) async fn explained(
             delivery: status,
             endpoint,
             policy: &policy,
-            outlook: outlooks.get(&status.seq).copied().unwrap_or_default(),
+            wait_reasons: wait_reasons.get(&status.seq).copied().unwrap_or_default(),
             ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
             delivered_by: view.delivered_by,
             error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),

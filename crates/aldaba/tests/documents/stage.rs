@@ -250,7 +250,7 @@ async fn start(
         vault: Vault::new([9; 32]),
         policies: Policies::new(overrides).expect("the built-in policies are valid"),
     };
-    let options = Options { longest_nap: HOUR * 10_000, ..Options::default() };
+    let options = Options { max_sleep: HOUR * 10_000, ..Options::default() };
     let engine = Engine::start(parts, options).await.expect("it starts");
     let config = Config { jwt_secret: Some(secret()), ..Config::default() };
     let router = aldaba::server::api(&engine, &*entropy, &config).await.expect("a working store");

@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct CounterSums {
     attempts: i64,
     successes: i64,
     delivered: i64,
     dead: i64,
 }
 
-impl From<&Counted> for Counts {
+impl From<&Counted> for CounterSums {
     fn from(row: &Counted) -> Self {
         let Counted { attempts, successes, delivered, dead, .. } = *row;
         Self { attempts, successes, delivered, dead }
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for CounterSums {
     fn add_assign(&mut self, more: Self) {
         self.attempts += more.attempts;
         self.successes += more.successes;
@@ -34,11 +34,11 @@ impl AddAssign for Counts {
 
 /// The minutes of an endpoint have its attempts and its ends, those that were removed too.
 pub(super) fn every_attempt_and_end_is_counted(disk: &Everything, log: &Log, found: &mut Findings) {
-    let mut counted: BTreeMap<EndpointId, Counts> = BTreeMap::new();
+    let mut counted: BTreeMap<EndpointId, CounterSums> = BTreeMap::new();
     for row in &disk.minutes {
         *counted.entry(row.endpoint).or_default() += row.into();
     }
-    let mut made: BTreeMap<EndpointId, Counts> = BTreeMap::new();
+    let mut made: BTreeMap<EndpointId, CounterSums> = BTreeMap::new();
     for attempt in &disk.attempts {
         let counts = made.entry(attempt.endpoint).or_default();
         counts.attempts += 1;
@@ -62,7 +62,7 @@ pub(super) fn every_attempt_and_end_is_counted(disk: &Everything, log: &Log, fou
 
 /// An hour that is summed up has what its minutes have.
 pub(super) fn hours_are_their_minutes(disk: &Everything, found: &mut Findings) {
-    let mut hours: BTreeMap<(EndpointId, i64), [Counts; 2]> = BTreeMap::new();
+    let mut hours: BTreeMap<(EndpointId, i64), [CounterSums; 2]> = BTreeMap::new();
     for row in &disk.minutes {
         hours.entry((row.endpoint, row.span.div_euclid(60))).or_default()[0] += row.into();
     }

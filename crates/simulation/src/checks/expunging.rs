@@ -3,7 +3,7 @@
 use super::Findings;
 use crate::log::{Log, Resend};
 
-/// No request begins once the caller knows; one by hand may have had the payload in its hands before.
+/// No request begins once the caller knows; a manual attempt may have read the payload before.
 pub(super) fn deleted_payloads_stay_here(log: &Log, found: &mut Findings) {
     for (message, answered) in &log.expunged {
         let asked_before = |resend: &&Resend| resend.asked < *answered;

@@ -76,8 +76,8 @@ fn gates<'a>(scenario: &Scenario, policies: &Policies, disk: &Everything, log: &
         let requests: Vec<_> = log.requests.iter().filter(bound).collect();
         let ends = requests.iter().filter_map(|request| request.end);
         let answers = ends.filter(|end| opens(key.scope, end.fate)).map(|end| (end.step, end.at));
-        let hands = log.openings.iter().filter(|opening| opening.gates.contains(key));
-        let openings = answers.chain(hands.map(|opening| (opening.step, opening.at))).collect();
+        let released = log.gate_releases.iter().filter(|opening| opening.gates.contains(key));
+        let openings = answers.chain(released.map(|opening| (opening.step, opening.at))).collect();
         let requests = requests.into_iter().map(|request| (request, policy(request.door).clone())).collect();
         Gate { key, holds, requests, openings }
     };

@@ -4,7 +4,7 @@ use super::Findings;
 use super::ordering::Orderings;
 use super::pace::outcome;
 use super::story::Stories;
-use crate::log::{Hand, Life, Log, RecordCommit};
+use crate::log::{Life, Log, OperatorChange, RecordCommit};
 use aldaba_delivery::{Class, Ending, EndpointId, Health, Timestamp};
 use aldaba_store::Recorded;
 use aldaba_store::operations::everything::Everything;
@@ -58,18 +58,18 @@ fn gone_through(
         .collect();
     judged.sort_by_key(|(step, ..)| *step);
     let mut asked: BTreeMap<EndpointId, Timestamp> = BTreeMap::new();
-    let mut hands: BTreeMap<EndpointId, VecDeque<&Hand>> = BTreeMap::new();
-    for hand in log.hands.iter().filter(|hand| hand.life == life) {
-        hands.entry(hand.endpoint).or_default().push_back(hand);
+    let mut changes: BTreeMap<EndpointId, VecDeque<&OperatorChange>> = BTreeMap::new();
+    for change in log.operator_changes.iter().filter(|change| change.life == life) {
+        changes.entry(change.endpoint).or_default().push_back(change);
     }
     for (_, record, story, made) in judged {
         let known = health.entry(record.endpoint).or_default();
-        let ahead = hands.entry(record.endpoint).or_default();
+        let ahead = changes.entry(record.endpoint).or_default();
         let epoch = record.health.as_ref().map_or(known.epoch, |made| made.epoch);
-        while let Some(hand) = ahead.front()
-            && hand.health.epoch <= epoch
+        while let Some(change) = ahead.front()
+            && change.health.epoch <= epoch
         {
-            *known = hand.health.clone();
+            *known = change.health.clone();
             known.quiet_until = known.quiet_until.max(asked.remove(&record.endpoint));
             ahead.pop_front();
         }
@@ -85,18 +85,18 @@ fn gone_through(
         if died && story.endpoint.config.ordering.blocks() {
             after = after.blocked(record.decided_at);
         }
-        if ahead.front().is_none_or(|hand| hand.step > record.step) {
+        if ahead.front().is_none_or(|change| change.step > record.step) {
             *known = after;
         } else if let Some(until) = after.quiet_until {
-            // It was judged before a hand was heard of, and written after it: only what the receiver asked
+            // It was judged before a change was heard of, and written after it: only what the receiver asked
             // for still counts.
             let latest = asked.entry(record.endpoint).or_insert(until);
             *latest = until.max(*latest);
         }
     }
-    for hand in hands.into_values().filter_map(|ahead| ahead.back().copied()) {
-        let quiet_until = hand.health.quiet_until.max(asked.remove(&hand.endpoint));
-        health.insert(hand.endpoint, Health { quiet_until, ..hand.health.clone() });
+    for change in changes.into_values().filter_map(|ahead| ahead.back().copied()) {
+        let quiet_until = change.health.quiet_until.max(asked.remove(&change.endpoint));
+        health.insert(change.endpoint, Health { quiet_until, ..change.health.clone() });
     }
     health
 }

@@ -1,13 +1,13 @@
 //! What must hold after a run: the disk, the wire and the client's notes tell one story.
 
 mod audit;
-mod by_hand;
 mod clocks;
 mod counters;
 mod expunging;
 mod gates;
-mod hands;
 mod health;
+mod manual;
+mod operators;
 mod ordering;
 mod pace;
 mod promise;
@@ -44,11 +44,11 @@ pub struct Volume {
     pub requests: usize,
     /// Of deliveries, that a replay has opened.
     pub rounds: usize,
-    /// Attempts by hand that were made, and those of them whose delivery waited.
-    pub by_hand: usize,
+    /// Manual attempts that were made, and those of them whose delivery waited.
+    pub manual: usize,
     pub claimed: usize,
     /// Requests to sources, and those of them that were new, repeats, repeats of what had failed, conflicts and forged.
-    pub knocks: usize,
+    pub inbound: usize,
     pub received: usize,
     pub duplicates: usize,
     pub reopened: usize,
@@ -66,9 +66,9 @@ impl AddAssign for Volume {
         self.deliveries += other.deliveries;
         self.requests += other.requests;
         self.rounds += other.rounds;
-        self.by_hand += other.by_hand;
+        self.manual += other.manual;
         self.claimed += other.claimed;
-        self.knocks += other.knocks;
+        self.inbound += other.inbound;
         self.received += other.received;
         self.duplicates += other.duplicates;
         self.reopened += other.reopened;
@@ -86,10 +86,10 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
     counters::hours_are_their_minutes(&disk, &mut found);
     counters::what_waits_is_counted(&disk, &mut found);
-    let by_hand = by_hand::requests(&disk, &whole);
-    by_hand::attempts_are_on_disk(&disk, &whole, &mut found);
-    by_hand::nothing_goes_out_beside_them(&whole, &by_hand, &mut found);
-    by_hand::only_endpoints_that_are_on_get_them(&whole, &by_hand, &mut found);
+    let manual = manual::requests(&disk, &whole);
+    manual::attempts_are_on_disk(&disk, &whole, &mut found);
+    manual::nothing_goes_out_beside_them(&whole, &manual, &mut found);
+    manual::only_endpoints_that_are_on_get_them(&whole, &manual, &mut found);
     expunging::deleted_payloads_stay_here(&whole, &mut found);
     let inlets = sources::inlets(&world.scenario, &disk, &whole);
     sources::taken_is_on_disk(&inlets, &mut found);
@@ -99,8 +99,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     sources::what_goes_out_is_what_came_in(&disk, &inlets, &whole, &mut found);
     sources::answers_fit(&disk, &inlets, &notes, &mut found);
     // From here on what the schedule has made.
-    let log = by_hand::without(&whole, &by_hand);
-    let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);
+    let log = manual::without(&whole, &manual);
+    let stories = Stories::tell(&world.scenario, &disk, &log, &manual, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
@@ -123,8 +123,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     ordering::nothing_leaves_before_its_time(&disk, &stories, &mut found);
     trouble::nothing_is_sent_while_nothing_can_be_written(&log, &mut found);
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
-    hands::nothing_is_sent_while_it_must_not_be(&disk, &log, &mut found);
-    hands::only_what_is_off_is_skipped(&stories, &log, &mut found);
+    operators::nothing_is_sent_while_it_must_not_be(&disk, &log, &mut found);
+    operators::only_what_is_off_is_skipped(&stories, &log, &mut found);
     gates::gates_hold(&world.scenario, &disk, &log, &mut found);
     gates::gates_keep_to_their_organization(&disk, &log, &mut found);
     health::health_is_what_the_attempts_made_it(&disk, &stories, &log, &mut found);
@@ -138,9 +138,9 @@ pub fn verdict(world: &World) -> Vec<Violation> {
 pub fn clock_verdict(world: &World) -> Vec<Violation> {
     let (disk, whole, notes) = (world.disk.lock().everything(), world.log.lock(), world.notes.lock());
     let mut found = Findings::default();
-    let by_hand = by_hand::requests(&disk, &whole);
-    let log = by_hand::without(&whole, &by_hand);
-    let stories = Stories::tell(&world.scenario, &disk, &log, &by_hand, &mut found);
+    let manual = manual::requests(&disk, &whole);
+    let log = manual::without(&whole, &manual);
+    let stories = Stories::tell(&world.scenario, &disk, &log, &manual, &mut found);
     promise::accepted_is_kept(&disk, &notes, &mut found);
     promise::fan_out_is_exact(&disk, &log, &mut found);
     promise::everything_ends(&world.scenario, &stories, &notes, &mut found);
@@ -163,7 +163,7 @@ pub fn volume(world: &World) -> Volume {
     let (disk, log) = (world.disk.lock().everything(), world.log.lock());
     let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
     let heard = |is_so: fn(Said) -> bool| {
-        log.knocks.iter().filter(|knock| knock.heard.is_some_and(|heard| is_so(heard.said))).count()
+        log.inbound.iter().filter(|request| request.heard.is_some_and(|heard| is_so(heard.said))).count()
     };
     Volume {
         simulated: ended.since(world.scenario.start),
@@ -172,9 +172,9 @@ pub fn volume(world: &World) -> Volume {
         deliveries: disk.deliveries.len(),
         requests: log.requests.len(),
         rounds: log.rounds.len(),
-        by_hand: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
-        claimed: log.records.iter().filter(|record| record.is_by_hand()).count(),
-        knocks: log.knocks.len(),
+        manual: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
+        claimed: log.records.iter().filter(|record| record.is_manual()).count(),
+        inbound: log.inbound.len(),
         received: heard(|said| matches!(said, Said::New(_))),
         duplicates: heard(|said| matches!(said, Said::Duplicate(_))),
         reopened: heard(|said| matches!(said, Said::Reopened(_))),

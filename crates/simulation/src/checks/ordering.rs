@@ -132,10 +132,10 @@ pub(super) fn what_blocks_stops(stories: &Stories<'_>, log: &Log, found: &mut Fi
             }
             let passes = |request: &&&Request| {
                 let now = orderings.at(endpoint, request.step);
-                let resumed = log.hands.iter().any(|hand| {
-                    hand.endpoint == endpoint
-                        && (end.step..request.step).contains(&hand.step)
-                        && hand.health.status == HealthStatus::Active
+                let resumed = log.operator_changes.iter().any(|change| {
+                    change.endpoint == endpoint
+                        && (end.step..request.step).contains(&change.step)
+                        && change.health.status == HealthStatus::Active
                 });
                 request.step > end.step && !resumed && now.is_some_and(|now| now.step == before.step)
             };

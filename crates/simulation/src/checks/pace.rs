@@ -1,7 +1,7 @@
 //! I9 and the schedules: when requests may leave, and how many at once.
 
 use super::Findings;
-use super::hands::releases;
+use super::operators::releases;
 use super::ordering::{Orderings, by_endpoint};
 use super::story::{Stories, Story};
 use crate::log::{Fate, Log, Request};
@@ -187,7 +187,7 @@ pub(super) fn throttles_hold(scenario: &Scenario, log: &Log, found: &mut Finding
     let lanes = by_lane(log).into_iter().map(|((life, door), requests)| {
         (scenario.doors[door].throttle_rate, format!("door {door} in life {life}"), requests)
     });
-    // Attempts by hand are beside the lanes, and have no rate.
+    // Manual attempts are beside the lanes, and have no rate.
     let tenants = grouped(log, |request| (request.life, scenario.doors[request.door].tenant));
     let tenants = tenants.into_iter().map(|((life, tenant), requests)| {
         (scenario.rate_of(tenant), format!("tenant {tenant} in life {life}"), requests)

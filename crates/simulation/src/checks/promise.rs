@@ -99,8 +99,8 @@ pub(super) fn cancelled_means_ended(stories: &Stories<'_>, notes: &Notes, found:
     for story in notes.cancelled.iter().filter_map(|seq| stories.0.get(seq)) {
         let ended = match story.delivery.state {
             DeliveryState::Dead { reason, .. } => reason == Reason::Cancelled,
-            // Whoever sends it by hand afterwards wants it delivered.
-            DeliveryState::Delivered { .. } => !story.by_hand.is_empty(),
+            // A manual attempt afterwards may deliver it.
+            DeliveryState::Delivered { .. } => !story.manual.is_empty(),
             _ => false,
         };
         found.require(ended, "cancel", || {

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use crate::client::Notes;
-use crate::log::{AcceptCommit, Heard, Knock, Log, Request, Said, SourceDeed};
+use crate::log::{AcceptCommit, Heard, InboundRequest, Log, Request, Said, SourceAction};
 use crate::scenario::{Naming, Scenario, SourcePlan, Version};
 use crate::store::LONGEST_LAG;
 use aldaba_delivery::{AppId, MessageId, SourceId, Timestamp};
@@ -22,7 +22,7 @@ pub(super) struct Inlet<'a> {
     /// What it was from when on; `None`: deleted.
     versions: Vec<(Timestamp, Option<&'a Version>)>,
     rotated: Option<Timestamp>,
-    knocks: Vec<&'a Knock>,
+    inbound: Vec<&'a InboundRequest>,
     /// Of its application, those that were removed too.
     messages: BTreeMap<MessageId, &'a Message>,
 }
@@ -38,33 +38,35 @@ pub(super) fn inlets<'a>(scenario: &'a Scenario, disk: &'a Everything, log: &'a 
         if known.is_none() {
             ids.push(commit.source);
             let (versions, rotated) = (Vec::new(), None);
-            let knocks = log.knocks.iter().filter(|knock| knock.source == number).collect();
+            let inbound = log.inbound.iter().filter(|request| request.source == number).collect();
             let messages = disk.messages.iter().filter(|message| message.app == commit.app);
             let messages = messages.map(|message| (message.id, message)).collect();
-            inlets.push(Inlet { app: commit.app, plan, versions, rotated, knocks, messages });
+            inlets.push(Inlet { app: commit.app, plan, versions, rotated, inbound, messages });
         }
         let version = |name: &str| name.parse().ok().and_then(|number: usize| plan.versions.get(number));
-        match &commit.deed {
-            SourceDeed::Is(name) => inlets[number].versions.push((commit.at, version(name))),
-            SourceDeed::Deleted => inlets[number].versions.push((commit.at, None)),
-            SourceDeed::Rotated => inlets[number].rotated = Some(commit.at),
+        match &commit.action {
+            SourceAction::Is(name) => inlets[number].versions.push((commit.at, version(name))),
+            SourceAction::Deleted => inlets[number].versions.push((commit.at, None)),
+            SourceAction::Rotated => inlets[number].rotated = Some(commit.at),
         }
     }
     inlets
 }
 
 pub(super) fn taken_is_on_disk(inlets: &[Inlet<'_>], found: &mut Findings) {
-    for (inlet, knock, heard) in heard(inlets) {
+    for (inlet, request, heard) in heard(inlets) {
         let is_kept = match heard.said {
-            Said::New(Some(message)) => inlet.messages.get(&message).is_some_and(|row| inlet.is(row, knock)),
-            Said::New(None) => inlet.messages.values().any(|row| inlet.is(row, knock)),
+            Said::New(Some(message)) => {
+                inlet.messages.get(&message).is_some_and(|row| inlet.is(row, request))
+            }
+            Said::New(None) => inlet.messages.values().any(|row| inlet.is(row, request)),
             Said::Duplicate(message) | Said::Reopened(message) => {
-                inlet.messages.get(&message).is_some_and(|row| inlet.names(row, knock))
+                inlet.messages.get(&message).is_some_and(|row| inlet.names(row, request))
             }
             _ => continue,
         };
-        found.require(is_kept, "taken", || format!("{knock:?} is not on disk"));
-        found.require(heard.on_disk, "taken", || format!("{knock:?} was not on disk when it was answered"));
+        found.require(is_kept, "taken", || format!("{request:?} is not on disk"));
+        found.require(heard.on_disk, "taken", || format!("{request:?} was not on disk when it was answered"));
     }
 }
 
@@ -95,19 +97,19 @@ pub(super) fn each_event_is_once(disk: &Everything, inlets: &[Inlet<'_>], found:
         }
     }
     let mut new = BTreeSet::new();
-    for (_, knock, heard) in heard(inlets) {
+    for (_, request, heard) in heard(inlets) {
         if let Said::New(Some(message)) = heard.said {
-            found.require(new.insert(message), "once", || format!("{knock:?} was new a second time"));
+            found.require(new.insert(message), "once", || format!("{request:?} was new a second time"));
         }
     }
 }
 
 /// A repeat of an event whose forwarding has failed opens it again: it is not taken for a duplicate and forgotten.
 pub(super) fn a_repeat_opens_what_has_failed(inlets: &[Inlet<'_>], found: &mut Findings) {
-    for (_, knock, heard) in heard(inlets) {
+    for (_, request, heard) in heard(inlets) {
         let forgotten =
-            matches!(heard.said, Said::Duplicate(_)) && !knock.failed.is_empty() && heard.still_failed;
-        found.require(!forgotten, "reopened", || format!("{knock:?} was taken for a duplicate"));
+            matches!(heard.said, Said::Duplicate(_)) && !request.failed.is_empty() && heard.still_failed;
+        found.require(!forgotten, "reopened", || format!("{request:?} was taken for a duplicate"));
     }
 }
 
@@ -142,7 +144,7 @@ pub(super) fn what_goes_out_is_what_came_in(
         for message in inlet.messages.values() {
             let Some(accept) = accepts.get(&message.id) else { continue };
             let origins = inlet.origins(message, accept);
-            labels.insert(message.id, origins.iter().map(|knock| knock.label.as_str()).collect());
+            labels.insert(message.id, origins.iter().map(|request| request.label.as_str()).collect());
         }
     }
     let mut first: BTreeMap<MessageId, &Request> = BTreeMap::new();
@@ -165,28 +167,28 @@ pub(super) fn what_goes_out_is_what_came_in(
 
 /// Every answer is one that the source could give by what it was at that time.
 pub(super) fn answers_fit(disk: &Everything, inlets: &[Inlet<'_>], notes: &Notes, found: &mut Findings) {
-    for (inlet, knock, heard) in heard(inlets) {
-        let versions: Vec<_> = inlet.at_the_time(knock, heard).collect();
+    for (inlet, request, heard) in heard(inlets) {
+        let versions: Vec<_> = inlet.at_the_time(request, heard).collect();
         let any = |fits: &dyn Fn(&Version) -> bool| versions.iter().flatten().any(|version| fits(version));
-        let knows = |version: &Version| knock.key.is_some_and(|key| version.keys.contains(&key));
-        let wants = |version: &Version| knows(version) && version.wants(&knock.event_type);
+        let knows = |version: &Version| request.key.is_some_and(|key| version.keys.contains(&key));
+        let wants = |version: &Version| knows(version) && version.wants(&request.event_type);
         let body_of = |message: MessageId| inlet.messages.get(&message).map(|row| &row.content.payload);
         let is_gone =
             |message: MessageId| notes.to_expunge.contains(&message) || !disk.has_message(inlet.app, message);
-        let url_has_ended = knock.old_url && inlet.rotated.is_some();
+        let url_has_ended = request.old_url && inlet.rotated.is_some();
         let rotated = inlet.rotated.unwrap_or(Timestamp::MAX);
         let fits = match heard.said {
             Said::New(_) => any(&wants),
             Said::Duplicate(message) | Said::Reopened(message) => {
-                body_of(message) == Some(&knock.body) && any(&wants)
+                body_of(message) == Some(&request.body) && any(&wants)
                     || any(&|version| wants(version) && version.other_body_is_duplicate)
                     || is_gone(message) && any(&wants)
             }
             Said::OtherBody(message) => {
-                body_of(message).is_some_and(|body| *body != knock.body)
+                body_of(message).is_some_and(|body| *body != request.body)
                     && any(&|version| wants(version) && !version.other_body_is_duplicate)
             }
-            Said::Ignored => any(&|version| knows(version) && !version.wants(&knock.event_type)),
+            Said::Ignored => any(&|version| knows(version) && !version.wants(&request.event_type)),
             Said::NotVerified => any(&|version| !knows(version)),
             Said::NoSource => {
                 let ended = url_has_ended && heard.at + SLOW_CHANGE >= rotated + Source::OLD_TOKEN_RETENTION;
@@ -194,56 +196,55 @@ pub(super) fn answers_fit(disk: &Everything, inlets: &[Inlet<'_>], notes: &Notes
             }
             Said::NotNow | Said::TookLong | Said::Nothing => true,
         };
-        let is_late = url_has_ended && knock.at >= rotated + Source::OLD_TOKEN_RETENTION;
+        let is_late = url_has_ended && request.at >= rotated + Source::OLD_TOKEN_RETENTION;
         found.require(fits && !(is_late && heard.said.is_taken()), "answer", || {
-            format!("{knock:?}; the source was {versions:?}")
+            format!("{request:?}; the source was {versions:?}")
         });
     }
 }
 
-fn heard<'a>(inlets: &'a [Inlet<'a>]) -> impl Iterator<Item = (&'a Inlet<'a>, &'a Knock, Heard)> {
-    let all = inlets.iter().flat_map(|inlet| inlet.knocks.iter().map(move |knock| (inlet, *knock)));
-    all.filter_map(|(inlet, knock)| Some((inlet, knock, knock.heard?)))
+fn heard<'a>(inlets: &'a [Inlet<'a>]) -> impl Iterator<Item = (&'a Inlet<'a>, &'a InboundRequest, Heard)> {
+    let all = inlets.iter().flat_map(|inlet| inlet.inbound.iter().map(move |request| (inlet, *request)));
+    all.filter_map(|(inlet, request)| Some((inlet, request, request.heard?)))
 }
 
 impl Inlet<'_> {
     /// Whether a message has the name of the event that was sent.
-    fn names(&self, message: &Message, knock: &Knock) -> bool {
+    fn names(&self, message: &Message, request: &InboundRequest) -> bool {
         match self.plan.naming {
-            Naming::ById => message.content.event_id.as_deref() == knock.id.as_deref(),
-            Naming::ByBody => message.content.payload == knock.body,
+            Naming::ById => message.content.event_id.as_deref() == request.id.as_deref(),
+            Naming::ByBody => message.content.payload == request.body,
             Naming::ByNothing => false,
         }
     }
 
     /// Whether a message is what was sent, byte by byte.
-    fn is(&self, message: &Message, knock: &Knock) -> bool {
+    fn is(&self, message: &Message, request: &InboundRequest) -> bool {
         let named =
-            self.plan.naming != Naming::ById || message.content.event_id.as_deref() == knock.id.as_deref();
-        named && message.content.payload == knock.body
+            self.plan.naming != Naming::ById || message.content.event_id.as_deref() == request.id.as_deref();
+        named && message.content.payload == request.body
     }
 
     /// What a message may have come from.
-    fn origins(&self, message: &Message, accept: &AcceptCommit) -> Vec<&Knock> {
-        let sent = self
-            .knocks
-            .iter()
-            .copied()
-            .filter(|knock| knock.key.is_some() && knock.step < accept.step && self.is(message, knock));
-        let (told, open): (Vec<_>, Vec<_>) = sent
-            .partition(|knock| knock.heard.is_some_and(|heard| heard.said == Said::New(Some(message.id))));
-        let is_open = |knock: &&Knock| {
-            knock.heard.is_none_or(|heard| heard.said.leaves_open() || heard.said == Said::New(None))
+    fn origins(&self, message: &Message, accept: &AcceptCommit) -> Vec<&InboundRequest> {
+        let sent = self.inbound.iter().copied().filter(|request| {
+            request.key.is_some() && request.step < accept.step && self.is(message, request)
+        });
+        let (told, open): (Vec<_>, Vec<_>) = sent.partition(|request| {
+            request.heard.is_some_and(|heard| heard.said == Said::New(Some(message.id)))
+        });
+        let is_open = |request: &&InboundRequest| {
+            request.heard.is_none_or(|heard| heard.said.leaves_open() || heard.said == Said::New(None))
         };
         if told.is_empty() { open.into_iter().filter(is_open).collect() } else { told }
     }
 
     /// What it may have been while a request was answered.
-    fn at_the_time(&self, knock: &Knock, heard: Heard) -> impl Iterator<Item = Option<&Version>> {
+    fn at_the_time(&self, request: &InboundRequest, heard: Heard) -> impl Iterator<Item = Option<&Version>> {
         let ends = self.versions.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
         let spans = self.versions.iter().zip(ends);
         let meets = move |from: Timestamp, to: Option<Timestamp>| {
-            from <= heard.at && to.is_none_or(|to| to + LONGEST_LAG >= knock.at)
+            from <= heard.at && to.is_none_or(|to| to + LONGEST_LAG >= request.at)
         };
         spans.filter(move |((from, _), to)| meets(*from, *to)).map(|((_, version), _)| *version)
     }

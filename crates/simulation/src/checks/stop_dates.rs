@@ -1,7 +1,7 @@
 //! Nothing waits past its stop date, whatever it waits for, and nothing ends for it long before.
 
 use super::Findings;
-use super::hands;
+use super::operators;
 use super::story::{Stories, Story};
 use crate::log::{Life, Log};
 use crate::scenario::Scenario;
@@ -43,10 +43,10 @@ fn counts(story: &Story<'_>, log: &Log) -> bool {
     let endpoint = story.delivery.endpoint;
     let blocks = log.orderings.iter().any(|change| change.endpoint == endpoint && change.ordering.blocks());
     !story.delivery.replayed
-        && story.by_hand.is_empty()
+        && story.manual.is_empty()
         && !story.endpoint.deleted
         && !blocks
-        && hands::of(log, endpoint).next().is_none()
+        && operators::of(log, endpoint).next().is_none()
 }
 
 fn ends_in_time(scenario: &Scenario, story: &Story<'_>, stop: Timestamp, log: &Log, found: &mut Findings) {

@@ -15,8 +15,8 @@ pub(super) struct Story<'a> {
     pub(super) policy: Policy,
     /// In the order in which they left.
     pub(super) requests: Vec<&'a Request>,
-    /// Those that somebody has made by hand, in whatever round.
-    pub(super) by_hand: Vec<&'a Request>,
+    /// Those that somebody has made manually, in whatever round.
+    pub(super) manual: Vec<&'a Request>,
     /// In the order of their commits.
     pub(super) records: Vec<&'a RecordCommit>,
     pub(super) attempts: Vec<&'a Attempt>,
@@ -29,7 +29,7 @@ impl<'a> Stories<'a> {
         scenario: &Scenario,
         disk: &'a Everything,
         log: &'a Log,
-        by_hand: &[&'a Request],
+        manual: &[&'a Request],
         found: &mut Findings,
     ) -> Self {
         let policies = scenario.policies();
@@ -52,9 +52,9 @@ impl<'a> Stories<'a> {
             let door = door_number(&endpoint.config.url);
             let of_this =
                 |request: &&&Request| Some(request.door) == door && request.message == delivery.message;
-            let by_hand = by_hand.iter().filter(of_this).copied().collect();
+            let manual = manual.iter().filter(of_this).copied().collect();
             let (requests, records, attempts) = (Vec::new(), Vec::new(), Vec::new());
-            let story = Story { delivery, endpoint, policy, requests, by_hand, records, attempts };
+            let story = Story { delivery, endpoint, policy, requests, manual, records, attempts };
             stories.insert(delivery.seq, story);
         }
         for request in &log.requests {

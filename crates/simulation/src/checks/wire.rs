@@ -68,7 +68,7 @@ pub(super) fn attempts_are_requests(stories: &Stories<'_>, log: &Log, found: &mu
                 format!("{story}: two requests at once, from {:?} and {:?}", first.at, second.at)
             });
         }
-        // Whoever ends it may have read the row a while ago.
+        // The caller that ends it may have read the row a while ago.
         let own = |record: &&&RecordCommit| match record.transition.ending() {
             Some(Ending::Dead(Reason::StopDate)) => record.attempt.is_some(),
             Some(Ending::Dead(reason)) => !reason.is_manual(),
@@ -100,7 +100,7 @@ pub(super) fn delivered_means_arrived(stories: &Stories<'_>, found: &mut Finding
             }
             _ => false,
         };
-        let arrived = story.requests.iter().chain(&story.by_hand).find(success);
+        let arrived = story.requests.iter().chain(&story.manual).find(success);
         let delivered = matches!(story.delivery.state, DeliveryState::Delivered { .. });
         found.require(!delivered || arrived.is_some(), "I1", || {
             format!("{story} counts as delivered, and no receiver has answered so")

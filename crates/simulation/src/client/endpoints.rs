@@ -1,6 +1,6 @@
 //! Owners of endpoints make, change and delete them.
 
-use super::{Answer, Client, once};
+use super::{Client, OrderOutcome, once};
 use crate::scenario::{Door, url};
 use aldaba_delivery::{AppId, EndpointId, Filter, Ordering, WhenDisabled};
 use aldaba_engine::{ChangeError, CreateOutcome, NewEndpoint};
@@ -19,52 +19,60 @@ impl Client {
         Ok(())
     }
 
-    pub(super) async fn change_ordering(&self, door: usize, ordering: Ordering) -> Result<Answer, Answer> {
+    pub(super) async fn change_ordering(
+        &self,
+        door: usize,
+        ordering: Ordering,
+    ) -> Result<OrderOutcome, OrderOutcome> {
         let current = self.current_endpoint(door).await?;
         let new =
             self.new_endpoint(door, &self.world.scenario.doors[door], current.config.disabled, ordering);
         Ok(match self.directory().update_endpoint(&current, new, None, false).await {
-            Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => Answer::Done,
-            Err(ChangeError::Unsettled) => Answer::Refused,
+            Err(ChangeError::NotFound | ChangeError::NotOrderable(_)) => OrderOutcome::Done,
+            Err(ChangeError::Unsettled) => OrderOutcome::Refused,
             other => self.changed(other.map(drop)),
         })
     }
 
-    pub(super) async fn set_disabled(&self, number: usize, disabled: bool) -> Result<Answer, Answer> {
+    pub(super) async fn set_disabled(
+        &self,
+        number: usize,
+        disabled: bool,
+    ) -> Result<OrderOutcome, OrderOutcome> {
         let current = self.current_endpoint(number).await?;
         let door = &self.world.scenario.doors[number];
         let new = self.new_endpoint(number, door, disabled, current.config.ordering);
         Ok(match self.directory().update_endpoint(&current, new, None, !disabled).await {
-            Err(ChangeError::NotFound) => Answer::Done,
-            Err(ChangeError::Unsettled) => Answer::Refused,
+            Err(ChangeError::NotFound) => OrderOutcome::Done,
+            Err(ChangeError::Unsettled) => OrderOutcome::Refused,
             other => self.changed(other.map(drop)),
         })
     }
 
-    pub(super) async fn resume(&self, door: usize) -> Result<Answer, Answer> {
+    pub(super) async fn resume(&self, door: usize) -> Result<OrderOutcome, OrderOutcome> {
         let endpoint = self.current_endpoint(door).await?;
         Ok(match self.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
-            Err(ChangeError::NotFound) => Answer::Done,
+            Err(ChangeError::NotFound) => OrderOutcome::Done,
             other => self.changed(other.map(drop)),
         })
     }
 
-    pub(super) async fn delete_endpoint(&self, door: usize) -> Result<Answer, Answer> {
+    pub(super) async fn delete_endpoint(&self, door: usize) -> Result<OrderOutcome, OrderOutcome> {
         let endpoint = self.current_endpoint(door).await?;
         Ok(match self.directory().delete_endpoint(&endpoint).await {
             // An earlier request had done it, and its answer was lost.
-            Err(ChangeError::NotFound) => Answer::Done,
+            Err(ChangeError::NotFound) => OrderOutcome::Done,
             other => self.changed(other),
         })
     }
 
     /// `Err`: what to answer.
-    async fn current_endpoint(&self, door: usize) -> Result<Endpoint, Answer> {
+    async fn current_endpoint(&self, door: usize) -> Result<Endpoint, OrderOutcome> {
         let Some((app, id)) = self.known(door) else { return Err(self.not_known(door)) };
         match self.engine.store().endpoint(app, id.to_string()).await {
             Ok(Some(endpoint)) => Ok(endpoint),
             // It was deleted meanwhile, or by an earlier request whose answer was lost.
-            Ok(None) => Err(Answer::Done),
+            Ok(None) => Err(OrderOutcome::Done),
             Err(error) => Err(self.changed(Err(error.into()))),
         }
     }
@@ -91,8 +99,8 @@ impl Client {
     }
 
     /// It is still to be made, or its tenant has left before it could be.
-    pub(super) fn not_known(&self, door: usize) -> Answer {
+    pub(super) fn not_known(&self, door: usize) -> OrderOutcome {
         let scenario = &self.world.scenario;
-        if scenario.departs(scenario.doors[door].tenant) { Answer::Done } else { Answer::Refused }
+        if scenario.departs(scenario.doors[door].tenant) { OrderOutcome::Done } else { OrderOutcome::Refused }
     }
 }

@@ -1,12 +1,12 @@
 //! Events are sent, to an application or to an address.
 
-use super::{Answer, Client, once};
-use crate::scenario::{Event, url};
-use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
+use super::{Client, OrderOutcome, once};
+use crate::scenario::{EventPlan, url};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
 use aldaba_store::Error;
 
 impl Client {
-    pub(super) async fn send(&self, event: &Event) -> Answer {
+    pub(super) async fn send(&self, event: &EventPlan) -> OrderOutcome {
         let name = event.number;
         let padding = ".".repeat(event.padding);
         let new = NewEvent {
@@ -36,33 +36,33 @@ impl Client {
                         .lock()
                         .surprises
                         .push(format!("event {name} was answered with `{error}`"));
-                    return Answer::Done;
+                    return OrderOutcome::Done;
                 }
             },
         };
         if self.process.is_dead() {
-            return Answer::Unknown;
+            return OrderOutcome::Unknown;
         }
         let now = self.process.now();
         self.world.log.lock().note(now, || format!("event {name}: {sent:?}"));
         let mut notes = self.world.notes.lock();
         match sent {
-            Ok(Sent::New { message, .. } | Sent::Before { message }) => {
+            Ok(SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) => {
                 notes.accepted.entry(name).or_default().push(message);
-                Answer::Done
+                OrderOutcome::Done
             }
             Err(SendError::EventIdTaken(message)) if event.has_event_id => {
                 notes.accepted.entry(name).or_default().push(message);
-                Answer::Done
+                OrderOutcome::Done
             }
             Err(SendError::Store(Error::Busy | Error::Full | Error::Timeout) | SendError::Unsettled) => {
-                Answer::Refused
+                OrderOutcome::Refused
             }
-            Err(SendError::Late | SendError::Store(Error::Closed)) => Answer::Unknown,
-            Err(SendError::NotFound) if self.world.scenario.departs(event.tenant) => Answer::Done,
+            Err(SendError::Late | SendError::Store(Error::Closed)) => OrderOutcome::Unknown,
+            Err(SendError::NotFound) if self.world.scenario.departs(event.tenant) => OrderOutcome::Done,
             Err(error) => {
                 notes.surprises.push(format!("event {name} was answered with `{error}`"));
-                Answer::Done
+                OrderOutcome::Done
             }
         }
     }

@@ -40,7 +40,7 @@ pub struct IssuedToken {
     pub shown: Timestamp,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
-    /// It was ended, and whoever ended it was told so.
+    /// It was ended, and the caller was told so.
     pub ended: bool,
     /// Somebody has tried, and was not answered.
     pub may_have_ended: bool,

@@ -1,7 +1,7 @@
 //! Owners of sources make, change and delete them.
 
-use super::knocks::client_state;
-use super::{Answer, Client, once};
+use super::inbound::client_state;
+use super::{Client, OrderOutcome, once};
 use crate::scenario::{LABEL, Naming};
 use aldaba_delivery::{AppId, SourceId};
 use aldaba_engine::{ChangeError, CreateOutcome, NewSource, SourceSecrets, SourceSettings};
@@ -64,23 +64,27 @@ impl Client {
     }
 
     /// `Err`: what to answer.
-    async fn current_source(&self, number: usize) -> Result<Source, Answer> {
+    async fn current_source(&self, number: usize) -> Result<Source, OrderOutcome> {
         let id = self.world.notes.lock().sources[&number].id;
         match self.engine.store().source(self.world.scenario.org, id.to_string()).await {
             Ok(Some(source)) => Ok(source),
             // It was deleted meanwhile.
-            Ok(None) => Err(Answer::Done),
+            Ok(None) => Err(OrderOutcome::Done),
             Err(error) => Err(self.changed(Err(error.into()))),
         }
     }
 
-    pub(super) async fn change_source(&self, number: usize, version: usize) -> Result<Answer, Answer> {
+    pub(super) async fn change_source(
+        &self,
+        number: usize,
+        version: usize,
+    ) -> Result<OrderOutcome, OrderOutcome> {
         let current = self.current_source(number).await?;
         let new = self.new_source(number, version);
         Ok(self.source_changed(self.directory().update_source(&current, new).await.map(drop)))
     }
 
-    pub(super) async fn rotate_token(&self, number: usize) -> Result<Answer, Answer> {
+    pub(super) async fn rotate_token(&self, number: usize) -> Result<OrderOutcome, OrderOutcome> {
         let current = self.current_source(number).await?;
         let rotated = self.directory().rotate_source_token(&current, once("rotate", number)).await;
         let token = rotated.and_then(|source| Ok(self.engine.directory().source_token(&source)?));
@@ -96,17 +100,17 @@ impl Client {
         Ok(self.source_changed(token.map(drop)))
     }
 
-    pub(super) async fn delete_source(&self, number: usize) -> Result<Answer, Answer> {
+    pub(super) async fn delete_source(&self, number: usize) -> Result<OrderOutcome, OrderOutcome> {
         let current = self.current_source(number).await?;
         Ok(self.source_changed(self.directory().delete_source(&current).await))
     }
 
-    fn source_changed(&self, result: Result<(), ChangeError>) -> Answer {
+    fn source_changed(&self, result: Result<(), ChangeError>) -> OrderOutcome {
         match result {
             // It was deleted meanwhile, or by an earlier request whose answer was lost.
-            Err(ChangeError::NotFound | ChangeError::MadeAndGone(_)) => Answer::Done,
+            Err(ChangeError::NotFound | ChangeError::MadeAndGone(_)) => OrderOutcome::Done,
             // Somebody else was quicker.
-            Err(ChangeError::Unsettled) => Answer::Refused,
+            Err(ChangeError::Unsettled) => OrderOutcome::Refused,
             other => self.changed(other),
         }
     }

@@ -8,7 +8,7 @@ use aldaba_store::DeliveryState;
 use std::time::Duration;
 
 /// The engine's clock must have run steadily for so long before what waits is looked at: by then it has corrected what
-/// another clock has stored, and whatever was sent by hand meanwhile is recorded.
+/// another clock has stored, and whatever was sent manually meanwhile is recorded.
 const STEADY: Duration = Duration::from_secs(120);
 
 impl Client {

@@ -39,8 +39,8 @@ pub(super) fn set(scenario: &mut Scenario) {
         ..RetentionOptions::default()
     };
     scenario.options.held = HOUR * 24 * 30;
-    scenario.options.longest_nap = Duration::from_secs(10);
-    scenario.options.clock_noted_every = MINUTE;
+    scenario.options.max_sleep = Duration::from_secs(10);
+    scenario.options.clock_record_interval = MINUTE;
     scenario.overrides.stop_after = HOUR * 168;
     tidy(scenario);
     steps(scenario, &mut dice);
@@ -80,7 +80,7 @@ fn tidy(scenario: &mut Scenario) {
 }
 
 /// Some endpoints fail all the time, so that retries wait on every clock, and take long to do so when the clock is set. Just
-/// before, what waits for them is attempted by hand.
+/// before, what waits for them is attempted manually.
 fn failing(scenario: &mut Scenario) {
     const MARGIN: Duration = Duration::from_secs(60);
     let near_steps: Vec<Spell> = scenario

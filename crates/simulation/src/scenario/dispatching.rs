@@ -1,6 +1,6 @@
 //! Some of the runs send to addresses that are no endpoints.
 
-use super::{Door, Event, Order, Scenario, What};
+use super::{Door, EventPlan, Order, Scenario, What};
 use crate::entropy::Dice;
 use crate::receiver::{Mood, Spell};
 use crate::store::Span;
@@ -39,7 +39,7 @@ pub(super) fn add(scenario: &mut Scenario) {
             holds: false,
         });
         for _ in 0..dice.pick(&[1, 5, 40]) {
-            let event = Event {
+            let event = EventPlan {
                 number: scenario.orders.len(),
                 tenant: scenario.doors[number].tenant,
                 event_type: "job.status",

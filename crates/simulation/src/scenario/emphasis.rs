@@ -51,7 +51,7 @@ fn dead_hosts(scenario: &mut Scenario, dice: &mut Dice) {
     }
 }
 
-/// What was sent is cancelled again or sent by hand, soon or while it waits for a retry; lanes are small,
+/// What was sent is cancelled again or sent manually, soon or while it waits for a retry; lanes are small,
 /// and much of what is concerned is known to the store only.
 fn second_thoughts(scenario: &mut Scenario, dice: &mut Dice) {
     let sent = |order: &Order| match &order.what {

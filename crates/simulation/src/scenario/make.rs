@@ -1,4 +1,4 @@
-use super::{Door, Event, LifePlan, Order, PlannedEnd, Scenario, What};
+use super::{Door, EventPlan, LifePlan, Order, PlannedEnd, Scenario, What};
 use crate::entropy::Dice;
 use crate::receiver::{Mood, Spell};
 use crate::store::{CrashPoint, Faults, Span, Stage};
@@ -16,7 +16,7 @@ const SETUP: Duration = Duration::from_secs(60);
 /// few hours more.
 const TO_SETTLE: Duration = hours(48);
 /// As long as the server lets a sender wait for the store.
-const PATIENCE: Duration = Duration::from_secs(8);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(8);
 pub const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
 const CHANNELS: [&str; 2] = ["north", "south"];
 /// What every fourth endpoint wants.
@@ -177,13 +177,13 @@ fn orders(
     orders
 }
 
-fn event(dice: &mut Dice, number: usize, tenants: usize) -> Event {
+fn event(dice: &mut Dice, number: usize, tenants: usize) -> EventPlan {
     let channels = match dice.between(0, 3) {
         0 => vec![dice.pick(&CHANNELS).to_owned()],
         1 => CHANNELS.map(str::to_owned).to_vec(),
         _ => Vec::new(),
     };
-    Event {
+    EventPlan {
         number,
         tenant: dice.index(tenants),
         event_type: dice.pick(&EVENT_TYPES),
@@ -235,11 +235,11 @@ fn options(dice: &mut Dice, length: Duration) -> Options {
         sweep_interval: dice.pick(&[(length / 500).max(Duration::from_secs(30)), hours(1000)]),
         lane_idle: Duration::from_secs(dice.pick(&[1, 60, 3600])),
         // Nobody sets the clock here, and idle time must cost nothing.
-        longest_nap: hours(24 * 365),
+        max_sleep: hours(24 * 365),
         // A life that is killed forgets so much of the time that it has run.
-        clock_noted_every: hours(1),
+        clock_record_interval: hours(1),
         tenants: dice.pick(&[1, 10_000]),
-        patience: Some(PATIENCE),
+        commit_timeout: Some(COMMIT_TIMEOUT),
         ..Options::default()
     }
 }

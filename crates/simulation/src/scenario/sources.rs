@@ -54,7 +54,7 @@ pub struct Webhook {
     /// It is not the sender who sends it.
     pub forgery: Option<Forgery>,
     /// The sender waits no longer than this for an answer, and sends it again then.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// The sender has not heard of another URL.
     pub old_url: bool,
     /// The sender sends it once more though it was answered.
@@ -137,7 +137,7 @@ fn plan(dice: &mut Dice) -> SourcePlan {
     SourcePlan { naming, keys, versions, window_days: dice.pick(&[1, 2, 30, 30]) }
 }
 
-/// Its endpoints. They are turned off and on, made late, deleted; what waits for them is sent by hand, cancelled and
+/// Its endpoints. They are turned off and on, made late, deleted; what waits for them is sent manually, cancelled and
 /// deleted, what has ended is replayed.
 fn add_doors(scenario: &mut Scenario, source: usize, moments: &[Timestamp], dice: &mut Dice) {
     let length = scenario.faults_end.since(scenario.start);
@@ -195,11 +195,11 @@ fn add_webhooks(scenario: &mut Scenario, source: usize, moments: &[Timestamp], d
                 event,
                 variant,
                 forgery,
-                patience: dice.percent(20).then(|| dice.millis(5, 3000)),
+                timeout: dice.percent(20).then(|| dice.millis(5, 3000)),
                 old_url: dice.percent(20),
                 again: dice.percent(10),
             };
-            scenario.orders.push(Order { at: at.min(latest), what: What::Knock(webhook) });
+            scenario.orders.push(Order { at: at.min(latest), what: What::SendWebhook(webhook) });
         };
         send(dice, first, 0, None);
         for _ in 0..dice.pick(&[0, 0, 1, 2, 5]) {

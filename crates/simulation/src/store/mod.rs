@@ -1,14 +1,14 @@
 //! The real store on a database in memory, which breaks down as a real one may.
 //!
 //! [`Disk`] is what survives, `queue` is what a crash loses, `writer` moves the one to the other in the batches of the real
-//! writer, and `witness` writes down what they do. Reads are snapshots that may be late and old.
+//! writer, and `observer` writes down what they do. Reads are snapshots that may be late and old.
 
 mod disk;
 mod faults;
 mod news;
+mod observer;
+mod planted;
 mod queue;
-mod spoil;
-mod witness;
 mod writer;
 
 pub use disk::Disk;
@@ -26,8 +26,8 @@ use aldaba_store::{Backend, Error, HotReads, Read, Store};
 use bytes::Bytes;
 use news::News;
 use parking_lot::Mutex;
-use queue::Queue;
-use spoil::SpoiledReads;
+use planted::PlantedReads;
+use queue::WaitingOps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ pub struct SimStore {
     dice: Arc<Mutex<Dice>>,
     /// Dice of their own, so that all else goes on as in a run without panics.
     panics: Arc<Mutex<Dice>>,
-    queue: Arc<Queue>,
+    queue: Arc<WaitingOps>,
     /// What is committed, and not told yet, in the order of the commits.
     unheard: Arc<Mutex<Vec<News>>>,
     clock: Monotonic,
@@ -116,7 +116,7 @@ impl Backend for SimStore {
         if self.is_busy(&op) {
             return reply.call(Err(Error::Busy));
         }
-        if let Some(outcome) = self.spoil_at_once(&mut op) {
+        if let Some(outcome) = self.plant_in_op(&mut op) {
             return reply.call(Ok(outcome));
         }
         if !self.process.is_dead()
@@ -135,14 +135,14 @@ impl Backend for SimStore {
             return Box::pin(std::future::ready(Err(Error::Closed)));
         }
         let plan = self.faults.read(self.process.now(), &mut self.dice.lock());
-        let mut spoiled = self.faults.sabotage.map(|kind| (kind, Dice::new(self.dice.lock().throw())));
+        let mut planted = self.faults.sabotage.map(|kind| (kind, Dice::new(self.dice.lock().throw())));
         let (disk, log) = (Arc::clone(&self.disk), Arc::clone(&self.log));
         // A snapshot that is taken at once is taken before anybody waits for it.
         let mut read = Some(read);
         let mut take = move || {
             let read = read.take()?;
-            let snapshot = disk.lock().database.read(|reading| match spoiled.take() {
-                Some((kind, dice)) => read(&SpoiledReads::new(reading, kind, dice)),
+            let snapshot = disk.lock().database.read(|reading| match planted.take() {
+                Some((kind, dice)) => read(&PlantedReads::new(reading, kind, dice)),
                 None => read(reading),
             });
             if let Err(error) = &snapshot {

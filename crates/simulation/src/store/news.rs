@@ -9,7 +9,7 @@ use super::faults::Stage;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_store::operations::{Op, Outcome, Reply, Result};
+use aldaba_store::operations::{Op, OpOutcome, Reply, Result};
 use aldaba_store::{Change, Changed};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) enum Whose {
 pub(super) struct News {
     pub(super) whose: Whose,
     pub(super) reply: Reply,
-    pub(super) outcome: Result<Outcome>,
+    pub(super) outcome: Result<OpOutcome>,
     /// When it was committed.
     pub(super) at: Timestamp,
     /// Nobody hears of it before.
@@ -37,7 +37,7 @@ pub(super) struct News {
 }
 
 impl Whose {
-    pub(super) fn of(op: &Op, outcome: Option<&Outcome>, disk: &Disk) -> Self {
+    pub(super) fn of(op: &Op, outcome: Option<&OpOutcome>, disk: &Disk) -> Self {
         Self::Of(match (op, outcome) {
             (Op::Accept(batch), _) => batch.iter().map(|accept| accept.app).collect(),
             (Op::Record(batch), _) => batch.iter().map(|record| record.app).collect(),
@@ -47,10 +47,10 @@ impl Whose {
                 let found = disk.look(|reading| endpoint(reading, resent.endpoint));
                 found.iter().map(|endpoint| endpoint.app).collect()
             }
-            (Op::StepReplay(_), Some(Outcome::StepReplay(stepped))) if stepped.replay.is_some() => {
+            (Op::StepReplay(_), Some(OpOutcome::StepReplay(stepped))) if stepped.replay.is_some() => {
                 stepped.replay.iter().map(|replay| replay.app).collect()
             }
-            (Op::Change(..), Some(Outcome::Change(Changed::Sequenced(placed)))) => {
+            (Op::Change(..), Some(OpOutcome::Change(Changed::Sequenced(placed)))) => {
                 placed.iter().map(|placed| placed.app).collect()
             }
             (Op::Change(change, _), _) => match &**change {

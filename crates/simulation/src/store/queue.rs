@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct WaitingOps {
     lines: Mutex<Lines>,
     arrived: Notify,
 }
@@ -18,8 +18,8 @@ struct Lines {
     closed: bool,
 }
 
-impl Queue {
-    /// Hands an operation over; gives back who waits for it when the store is closed.
+impl WaitingOps {
+    /// Queues an operation; returns the reply when the store is closed.
     pub(super) fn put(&self, op: Op, reply: Reply) -> Result<(), Reply> {
         let mut lines = self.lines.lock();
         if lines.closed {

@@ -4,12 +4,12 @@ use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
 use super::news::{News, Whose};
-use super::witness::Witness;
+use super::observer::LogObserver;
 use crate::log::Refusal;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{Ending, Timestamp, Transition};
-use aldaba_store::operations::{Class, Op, Outcome, Reply, Result};
+use aldaba_store::operations::{Class, Op, OpOutcome, Reply, Result};
 use aldaba_store::{Error, Record, Recorded};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -58,18 +58,18 @@ impl SimStore {
     fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<News> {
         let (mut ops, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         self.pace.store(self.pace_of(&ops), Ordering::Relaxed);
-        let spoiled = self.spoil(&mut ops, disk);
+        let planted = self.plant_in_batch(&mut ops, disk);
         let at = self.process.now();
         let mut log = self.log.lock();
         log.note(at, || format!("commit of {}", ops.len()));
-        let mut witness = Witness::new(&mut log, at, self.process.number);
-        let mut outcomes = disk.database.run_observed(&ops, &mut witness);
+        let mut observer = LogObserver::new(&mut log, at, self.process.number);
+        let mut outcomes = disk.database.run_observed(&ops, &mut observer);
         for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
             log.failures.push(format!("a write has failed: {error}"));
         }
         drop(log);
         self.pace.store(0, Ordering::Relaxed);
-        spoiled.mend(&mut outcomes, disk);
+        planted.mend(&mut outcomes, disk);
         let news = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
             let whose = Whose::of(op, outcome.as_ref().ok(), disk);
             News { whose, reply, outcome, at, not_before: self.heard_at(at) }
@@ -96,24 +96,24 @@ impl SimStore {
         batch.into_iter().map(refuse).collect()
     }
 
-    fn refuse_records(&self, records: &[Record], at: Timestamp) -> Result<Outcome> {
+    fn refuse_records(&self, records: &[Record], at: Timestamp) -> Result<OpOutcome> {
         let mut log = self.log.lock();
         log.note(at, || {
             format!("no room for {:?}", records.iter().map(|record| record.seq).collect::<Vec<_>>())
         });
         let (step, life) = (log.step(), self.process.number);
-        // Whoever cancels is told, and nothing follows from it; who sends by hand tries again.
-        let is_ended_by_hand = |record: &Record| match record.transition {
+        // The caller that cancels gets the error; the caller of a manual attempt tries again.
+        let is_ended_manually = |record: &Record| match record.transition {
             Transition::Settle(Ending::Dead(reason)) => reason.is_manual(),
             Transition::Settle(Ending::Delivered) | Transition::Retry { .. } | Transition::Stop { .. } => {
                 false
             }
         };
-        if records.iter().any(|record| !is_ended_by_hand(record) && !record.is_by_hand()) {
+        if records.iter().any(|record| !is_ended_manually(record) && !record.is_manual()) {
             log.refusals.push(Refusal { step, at, life });
         }
         match self.sabotage(Sabotage::HideRefusal) {
-            true => Ok(Outcome::Record(vec![Recorded::Applied; records.len()])),
+            true => Ok(OpOutcome::Record(vec![Recorded::Applied; records.len()])),
             false => Err(Error::Full),
         }
     }
@@ -136,7 +136,7 @@ impl SimStore {
     fn tear(&self, batch: Vec<(Op, Reply)>) {
         if self.sabotage(Sabotage::TearCommit) {
             let mut disk = self.disk.lock();
-            let torn = |sql: &str| disk.database.spoil(sql).expect("SQL for a torn commit");
+            let torn = |sql: &str| disk.database.tamper(sql).expect("SQL for a torn commit");
             for table in ["delivery", "attempt"] {
                 torn(&format!(
                     "CREATE TEMP TRIGGER torn_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
@@ -144,7 +144,7 @@ impl SimStore {
             }
             drop(self.commit(batch, &mut disk));
             disk.database
-                .spoil("DROP TRIGGER torn_delivery; DROP TRIGGER torn_attempt")
+                .tamper("DROP TRIGGER torn_delivery; DROP TRIGGER torn_attempt")
                 .expect("no longer torn");
         }
     }

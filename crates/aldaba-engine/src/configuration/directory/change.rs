@@ -97,6 +97,6 @@ impl Directory {
     /// Waits until the lanes have applied the change, so that no later request contradicts it.
     async fn wait_for_lanes(&self) {
         // After the scheduler has stopped there is no reply, and nothing is sent either.
-        let _ = self.inbox.ask(Event::Heard).await;
+        let _ = self.inbox.ask(Event::Barrier).await;
     }
 }

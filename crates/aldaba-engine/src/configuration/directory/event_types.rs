@@ -38,7 +38,7 @@ impl Directory {
         new: NewEventType,
         once: IdempotencyDigest,
     ) -> Result<Arc<EventType>, ChangeError> {
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let existing = self.event_types.get(org, &new.name);
             let archived = existing.as_deref().filter(|existing| existing.archived);
@@ -55,7 +55,7 @@ impl Directory {
                 Err(ChangeError::Unsettled) if existing.is_some_and(|existing| !existing.archived) => {
                     return Err(ChangeError::UidTaken);
                 }
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 Err(error) => return Err(error),
             }
         }
@@ -63,7 +63,7 @@ impl Directory {
 
     /// Creates or replaces the event type of that name.
     pub async fn put_event_type(&self, org: OrgId, new: NewEventType) -> Result<PutOutcome, ChangeError> {
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let before = self.event_types.get(org, &new.name);
             let made = self.event_type(org, &new, before.as_deref());
@@ -72,7 +72,7 @@ impl Directory {
             }
             let write = EventTypeWrite::put(before.as_deref(), &made);
             match self.write_event_types(org, vec![write], made.id, None).await {
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 Err(error) => return Err(error),
                 Ok(_) if before.is_some() => return Ok(PutOutcome::Replaced(made)),
                 Ok(_) => return Ok(PutOutcome::Created(made)),
@@ -97,7 +97,7 @@ impl Directory {
 
     /// Archives an event type. Endpoints that use it keep doing so; others cannot choose it. Idempotent.
     pub async fn archive_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let current = self.event_types.get(org, name).ok_or(ChangeError::NotFound)?;
             if current.archived {
@@ -106,7 +106,7 @@ impl Directory {
             let archived = self.archived(&current);
             let write = EventTypeWrite::put(Some(&current), &archived);
             match self.write_event_types(org, vec![write], current.id, None).await {
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 changed => return changed.map(drop),
             }
         }
@@ -114,12 +114,12 @@ impl Directory {
 
     /// Removes an event type for good.
     pub async fn expunge_event_type(&self, org: OrgId, name: &str) -> Result<(), ChangeError> {
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let current = self.event_types.get(org, name).ok_or(ChangeError::NotFound)?;
             let write = EventTypeWrite { name: name.to_owned(), was: Some(current.updated_at), now: None };
             match self.write_event_types(org, vec![write], current.id, None).await {
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 changed => return changed.map(drop),
             }
         }
@@ -134,7 +134,7 @@ impl Directory {
         only: bool,
         once: IdempotencyDigest,
     ) -> Result<Vec<String>, ChangeError> {
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let (writes, archived) = self.import(org, new, only);
             self.check_limits(org, &writes)?;
@@ -146,7 +146,7 @@ impl Directory {
             let (idempotency, at) = (self.idempotency(once), self.clock.now());
             let change = Change::WriteEventTypes(EventTypeChange { org, writes, resource, idempotency, at });
             match self.change_about(count, AuditAction::new("event_type.import", ""), change).await {
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 changed => return changed.map(|_| archived),
             }
         }

@@ -127,24 +127,26 @@ impl LaneInvalidation {
     fn apply(self, changed: &Changed, core: &DirectoryCore) {
         match (self, changed) {
             (Self::Resumed(app, endpoint), Changed::Resumed { recovery, .. }) => {
-                core.inbox.send(Event::Resumed(app, endpoint));
+                core.inbox.send(Event::EndpointResumed(app, endpoint));
                 if let Some(replay) = recovery {
                     core.replays.run(replay);
                 }
             }
             (Self::ApplicationGone(app), Changed::Done { .. }) => {
                 core.tenants.forget_application(app);
-                core.inbox.send(Event::ApplicationRemoved(app));
+                core.inbox.send(Event::ApplicationDeleted(app));
                 let _ = core.orphans.send(app);
             }
             (Self::Emptied(app), Changed::Done { removed }) => {
-                core.inbox.send(Event::Removed(app, removed.clone()));
+                core.inbox.send(Event::EndpointsDeleted(app, removed.clone()));
             }
             (Self::ApplicationChanged(app), Changed::Done { .. }) => {
                 core.inbox.send(Event::ApplicationChanged(app));
             }
-            (Self::Altered(endpoint), Changed::Done { .. }) => core.inbox.send(Event::Altered(endpoint)),
-            (Self::Released(gates), Changed::Done { .. }) => core.inbox.send(Event::Released(gates)),
+            (Self::Altered(endpoint), Changed::Done { .. }) => {
+                core.inbox.send(Event::EndpointChanged(endpoint))
+            }
+            (Self::Released(gates), Changed::Done { .. }) => core.inbox.send(Event::GatesOpened(gates)),
             _ => {}
         }
     }

@@ -134,7 +134,7 @@ impl Directory {
         mut change: impl FnMut(&mut Secrets, Timestamp) -> Result<bool, ChangeError>,
     ) -> Result<Secrets, ChangeError> {
         let (app, endpoint) = (of.app, of.id);
-        let mut tries = self.tries();
+        let mut retry = self.conflict_retry();
         loop {
             let found = self.store.endpoint(app, endpoint.to_string()).await?.ok_or(ChangeError::NotFound)?;
             let (before, at) = (self.secrets(&found)?, self.clock.now());
@@ -154,7 +154,7 @@ impl Directory {
                 .with_changes(changes(&before, &secrets));
             match self.change_as(action, change).await {
                 // A concurrent change came first and must be kept.
-                Err(ChangeError::Unsettled) => tries.again().await?,
+                Err(ChangeError::Unsettled) => retry.wait().await?,
                 Ok(ChangeOutcome::RepeatOf(_)) => {
                     let now = self.store.endpoint(app, endpoint.to_string()).await?;
                     return self.secrets(&now.ok_or(ChangeError::NotFound)?);

@@ -44,8 +44,8 @@ fn an_endpoint_is_not_failed_by_the_days_that_a_clock_has_leapt() {
             (Delivery { attempts: 1, clock_start: now }, Outcome::failed(FailureKind::Timeout, ""));
         let policy = builtin("standard", &Overrides::default()).unwrap().unwrap();
         let trusted = trust.may_end_by_time();
-        let conclusion = Decision::of(&policy, &delivery, &outcome, trusted, now, Chance(0));
-        conclusion.health(&failing, Ordering::None, now).status
+        let decision = Decision::of(&policy, &delivery, &outcome, trusted, now, Chance(0));
+        decision.health(&failing, Ordering::None, now).status
     };
     assert_eq!(status(), HealthStatus::Failed);
     machine.set_offset(25 * HOUR_MILLIS);

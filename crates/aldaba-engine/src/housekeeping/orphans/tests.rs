@@ -40,8 +40,7 @@ async fn start(store: Arc<dyn Store>) -> Engine {
         policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
     };
     let short = Duration::from_millis(20);
-    let options =
-        Options { sweep_interval: short, lane_idle: short, longest_nap: short, ..Options::default() };
+    let options = Options { sweep_interval: short, lane_idle: short, max_sleep: short, ..Options::default() };
     Engine::start(parts, options).await.expect("it starts")
 }
 
@@ -141,7 +140,7 @@ async fn a_source_that_was_deleted_when_the_engine_stopped_is_ended_by_the_next(
     let engine = start(open()).await;
     let gone = source(&engine, 2, 20).await;
     // Nobody walks any more: what is deleted now is left as it is.
-    engine.land(Duration::from_secs(5)).await;
+    engine.drain(Duration::from_secs(5)).await;
     engine.directory().by(&Arc::new(Actor::program(ORG))).delete_source(&gone).await.unwrap();
     assert!(states(&events_of(&engine, &gone).await).all(waits));
     engine.close().await;

@@ -74,7 +74,7 @@ fn verify_token(
     let path = ["config", "verifyToken"];
     match (&secrets.verify_token, kind) {
         (None, META) => {
-            problems.add(&path, "this field is required: the verify token that you enter at Meta")
+            problems.add(&path, "this field is required: the verify token that you enter at Meta");
         }
         (Some(token), META) if token.is_empty() => problems.add(&path, "must not be empty"),
         (Some(_), other) if other != META => {

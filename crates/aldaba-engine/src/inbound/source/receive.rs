@@ -1,7 +1,7 @@
 //! Accepts inbound events: the message and its deliveries in one commit, or nothing.
 
 use super::{InboundError, InboundEvent, InspectedRequest, InspectionQueue, LoadedSource, SourceCounters};
-use crate::intake::{FromSource, NewEvent, SendError, Sent};
+use crate::intake::{FromSource, NewEvent, SendError, SendReceipt};
 use crate::{Engine, SourceCache};
 use aldaba_delivery::MessageId;
 use aldaba_store::{ApplicationRef, Error};
@@ -93,7 +93,7 @@ impl Engine {
             drop(room);
             reception
         });
-        match self.in_time(receiving).await? {
+        match self.within_commit_timeout(receiving).await? {
             Ok(reception) => reception,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
@@ -119,9 +119,9 @@ impl Engine {
         let which = ApplicationRef { org: source.org, key: source.app.to_string() };
         // The caller has its own timeout; a late event is counted all the same.
         match self.intake().send(&which, new.clone(), None).await {
-            Ok(Sent::New { message, .. }) => Ok(Reception::New(message)),
+            Ok(SendReceipt::New { message, .. }) => Ok(Reception::New(message)),
             // Without an idempotency key this means that the same message was handed in twice.
-            Ok(Sent::Before { message }) => Ok(Reception::Duplicate(message)),
+            Ok(SendReceipt::Repeated { message }) => Ok(Reception::Duplicate(message)),
             Err(SendError::EventIdTaken(message)) => self.accept_repeat(source, &which, message, &new).await,
             // The schema may be newer than the event that this one repeats.
             Err(error @ SendError::Unfit(_)) => match self.find_event(source, id).await? {

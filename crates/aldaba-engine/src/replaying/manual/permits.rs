@@ -8,44 +8,44 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-const AT_ONCE: u32 = 64;
+const MAX_MANUAL_ATTEMPTS: u32 = 64;
 /// So that one customer's slow receiver does not use them all up.
-const OF_ONE: usize = 16;
+const MAX_PER_APPLICATION: usize = 16;
 
 /// What is attempted.
 type Which = (EndpointId, MessageId);
 
 #[derive(Clone)]
-pub(crate) struct Places {
+pub(crate) struct ManualPermits {
     all: Arc<Semaphore>,
     used: Arc<Mutex<HashMap<AppId, HashSet<Which>>>>,
 }
 
 /// Given back when it is dropped.
-pub(super) struct Place {
-    places: Places,
+pub(super) struct ManualPermit {
+    permits: ManualPermits,
     app: AppId,
     which: Which,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl ManualPermits {
     pub(crate) fn new() -> Self {
-        Self { all: Arc::new(Semaphore::new(AT_ONCE as usize)), used: Arc::default() }
+        Self { all: Arc::new(Semaphore::new(MAX_MANUAL_ATTEMPTS as usize)), used: Arc::default() }
     }
 
-    pub(super) fn take(&self, app: AppId, which: Which) -> Result<Place, ResendError> {
+    pub(super) fn take(&self, app: AppId, which: Which) -> Result<ManualPermit, ResendError> {
         let mut used = self.used.lock();
         let of_app = used.get(&app);
         if of_app.is_some_and(|used| used.contains(&which)) {
             return Err(ResendError::InFlight);
         }
-        if of_app.is_some_and(|used| used.len() >= OF_ONE) {
+        if of_app.is_some_and(|used| used.len() >= MAX_PER_APPLICATION) {
             return Err(ResendError::TooMany);
         }
         let of_all = self.all.clone().try_acquire_owned().map_err(|_| ResendError::TooMany)?;
         used.entry(app).or_default().insert(which);
-        Ok(Place { places: self.clone(), app, which, _of_all: of_all })
+        Ok(ManualPermit { permits: self.clone(), app, which, _of_all: of_all })
     }
 
     /// How many are taken.
@@ -55,15 +55,15 @@ impl Places {
 
     /// Resolves when all have been given back. No more are given out.
     pub(super) async fn close(&self) {
-        if let Ok(all) = self.all.acquire_many(AT_ONCE).await {
+        if let Ok(all) = self.all.acquire_many(MAX_MANUAL_ATTEMPTS).await {
             all.forget();
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ManualPermit {
     fn drop(&mut self) {
-        let mut used = self.places.used.lock();
+        let mut used = self.permits.used.lock();
         if let Some(of_app) = used.get_mut(&self.app) {
             of_app.remove(&self.which);
             if of_app.is_empty() {
@@ -77,51 +77,51 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn take(places: &Places, app: u8, message: u8) -> Result<Place, ResendError> {
+    fn take(permits: &ManualPermits, app: u8, message: u8) -> Result<ManualPermit, ResendError> {
         let which = (EndpointId::from_bytes([1; 20]), MessageId::from_bytes([message; 20]));
-        places.take(AppId::from_bytes([app; 20]), which)
+        permits.take(AppId::from_bytes([app; 20]), which)
     }
 
     #[test]
     fn one_application_does_not_use_up_the_places_of_the_others() {
-        let places = Places::new();
-        let mut taken: Vec<_> = (0..=255).map_while(|message| take(&places, 1, message).ok()).collect();
-        assert_eq!(taken.len(), OF_ONE);
-        assert_eq!(take(&places, 1, 255).err(), Some(ResendError::TooMany));
-        let other = take(&places, 2, 0);
+        let permits = ManualPermits::new();
+        let mut taken: Vec<_> = (0..=255).map_while(|message| take(&permits, 1, message).ok()).collect();
+        assert_eq!(taken.len(), MAX_PER_APPLICATION);
+        assert_eq!(take(&permits, 1, 255).err(), Some(ResendError::TooMany));
+        let other = take(&permits, 2, 0);
         assert!(other.is_ok());
         taken.pop();
-        assert!(take(&places, 1, 255).is_ok());
+        assert!(take(&permits, 1, 255).is_ok());
         drop((taken, other));
-        assert!(places.used.lock().is_empty(), "nothing is remembered of who is done");
+        assert!(permits.used.lock().is_empty(), "nothing is remembered of who is done");
     }
 
     #[test]
     fn what_is_under_way_by_hand_is_not_attempted_beside_it() {
-        let places = Places::new();
-        let first = take(&places, 1, 1);
-        assert_eq!(take(&places, 1, 1).err(), Some(ResendError::InFlight));
+        let permits = ManualPermits::new();
+        let first = take(&permits, 1, 1);
+        assert_eq!(take(&permits, 1, 1).err(), Some(ResendError::InFlight));
         drop(first);
-        assert!(take(&places, 1, 1).is_ok());
+        assert!(take(&permits, 1, 1).is_ok());
     }
 
     #[tokio::test]
     async fn once_closed_no_more_are_given_out() {
-        let places = Places::new();
+        let permits = ManualPermits::new();
         let taken: Vec<_> = (0..10)
             .flat_map(|app| {
-                (0..=255).map_while(|message| take(&places, app, message).ok()).collect::<Vec<_>>()
+                (0..=255).map_while(|message| take(&permits, app, message).ok()).collect::<Vec<_>>()
             })
             .collect();
-        assert_eq!(taken.len(), AT_ONCE as usize);
+        assert_eq!(taken.len(), MAX_MANUAL_ATTEMPTS as usize);
         let closing = tokio::spawn({
-            let places = places.clone();
-            async move { places.close().await }
+            let permits = permits.clone();
+            async move { permits.close().await }
         });
         tokio::task::yield_now().await;
         assert!(!closing.is_finished());
         drop(taken);
         closing.await.unwrap();
-        assert_eq!(take(&places, 1, 1).err(), Some(ResendError::TooMany));
+        assert_eq!(take(&permits, 1, 1).err(), Some(ResendError::TooMany));
     }
 }

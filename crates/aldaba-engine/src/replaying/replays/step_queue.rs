@@ -1,4 +1,4 @@
-//! Whose step is next: applications take turns, however many replays each of them has.
+//! Whose step is next: applications take step_queue, however many replays each of them has.
 
 use aldaba_delivery::AppId;
 use parking_lot::Mutex;
@@ -6,48 +6,48 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-pub(super) struct Turns {
+pub(super) struct StepQueue {
     all: Semaphore,
-    lines: Mutex<HashMap<AppId, Weak<Semaphore>>>,
+    queues: Mutex<HashMap<AppId, Weak<Semaphore>>>,
 }
 
-/// The line of one application, in which only the first waits for the others.
+/// The queue of one application, in which only the first waits for the others.
 #[derive(Clone)]
-pub(super) struct Line(Arc<Semaphore>);
+pub(super) struct ApplicationQueue(Arc<Semaphore>);
 
-pub(super) struct Turn<'a> {
-    of_application: SemaphorePermit<'a>,
-    _of_all: SemaphorePermit<'a>,
+pub(super) struct StepPermit<'a> {
+    application_permit: SemaphorePermit<'a>,
+    _overall_permit: SemaphorePermit<'a>,
 }
 
-impl Turns {
+impl StepQueue {
     pub(super) fn new(at_once: usize) -> Self {
-        Self { all: Semaphore::new(at_once), lines: Mutex::default() }
+        Self { all: Semaphore::new(at_once), queues: Mutex::default() }
     }
 
-    pub(super) fn line(&self, app: AppId) -> Line {
-        let mut lines = self.lines.lock();
-        if let Some(line) = lines.get(&app).and_then(Weak::upgrade) {
-            return Line(line);
+    pub(super) fn queue(&self, app: AppId) -> ApplicationQueue {
+        let mut queues = self.queues.lock();
+        if let Some(queue) = queues.get(&app).and_then(Weak::upgrade) {
+            return ApplicationQueue(queue);
         }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Semaphore::new(1));
-        lines.insert(app, Arc::downgrade(&line));
-        Line(line)
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(Semaphore::new(1));
+        queues.insert(app, Arc::downgrade(&queue));
+        ApplicationQueue(queue)
     }
 
     /// Waits for it. `None`: it never comes.
-    pub(super) async fn next<'a>(&'a self, line: &'a Line) -> Option<Turn<'a>> {
-        let of_application = line.0.acquire().await.ok()?;
-        let _of_all = self.all.acquire().await.ok()?;
-        Some(Turn { of_application, _of_all })
+    pub(super) async fn next<'a>(&'a self, queue: &'a ApplicationQueue) -> Option<StepPermit<'a>> {
+        let application_permit = queue.0.acquire().await.ok()?;
+        let _overall_permit = self.all.acquire().await.ok()?;
+        Some(StepPermit { application_permit, _overall_permit })
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> StepPermit<'a> {
     /// Lets other applications go on, but not yet its own.
-    pub(super) fn of_application(self) -> SemaphorePermit<'a> {
-        self.of_application
+    pub(super) fn application_permit(self) -> SemaphorePermit<'a> {
+        self.application_permit
     }
 }
 
@@ -62,16 +62,17 @@ mod tests {
 
     #[tokio::test]
     async fn one_replay_of_an_application_waits_for_one_of_each_other_and_not_for_all() {
-        let turns = Arc::new(Turns::new(1));
+        let step_queue = Arc::new(StepQueue::new(1));
         let (sender, mut steps) = mpsc::unbounded_channel();
         let begin = |number: u8| {
-            let (turns, line, sender) = (turns.clone(), turns.line(app(number)), sender.clone());
+            let (step_queue, queue, sender) =
+                (step_queue.clone(), step_queue.queue(app(number)), sender.clone());
             tokio::spawn(async move {
                 for _ in 0..20 {
-                    let turn = turns.next(&line).await;
+                    let permit = step_queue.next(&queue).await;
                     let _ = sender.send(number);
                     tokio::task::yield_now().await;
-                    drop(turn);
+                    drop(permit);
                 }
             });
         };
@@ -86,11 +87,11 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_of_applications_that_have_none() {
-        let turns = Turns::new(1);
-        let (first, same) = (turns.line(app(1)), turns.line(app(1)));
+        let step_queue = StepQueue::new(1);
+        let (first, same) = (step_queue.queue(app(1)), step_queue.queue(app(1)));
         assert!(Arc::ptr_eq(&first.0, &same.0));
         drop((first, same));
-        let _other = turns.line(app(2));
-        assert_eq!(turns.lines.lock().len(), 1);
+        let _other = step_queue.queue(app(2));
+        assert_eq!(step_queue.queues.lock().len(), 1);
     }
 }

@@ -35,7 +35,7 @@ impl Clock for Steps {
 }
 
 /// Counts what an endpoint was never sent, on a store whose reads come forward by one message each.
-async fn count(folder: &Path, clock: Steps) -> Counted {
+async fn count(folder: &Path, clock: Steps) -> ReplayCount {
     let slow = Steps::of(1);
     let options = StoreOptions {
         clock: Monotonic::new(move || slow.next()),
@@ -69,7 +69,7 @@ async fn count(folder: &Path, clock: Steps) -> Counted {
 async fn a_count_goes_on_over_reads_that_end_early() {
     let folder = tempfile::tempdir().expect("a folder");
     let counted = count(folder.path(), Steps::of(0)).await;
-    assert_eq!(counted, Counted { count: MESSAGES, at_least: false });
+    assert_eq!(counted, ReplayCount { count: MESSAGES, at_least: false });
 }
 
 #[tokio::test]
@@ -77,5 +77,5 @@ async fn a_count_that_takes_long_says_how_many_there_are_at_least() {
     let folder = tempfile::tempdir().expect("a folder");
     // It is looked at before each read.
     let counted = count(folder.path(), Steps::of(2)).await;
-    assert_eq!(counted, Counted { count: 4, at_least: true });
+    assert_eq!(counted, ReplayCount { count: 4, at_least: true });
 }

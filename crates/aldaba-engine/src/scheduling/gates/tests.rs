@@ -1,6 +1,6 @@
 use super::*;
 use crate::Options;
-use crate::scheduling::lane::Standing;
+use crate::scheduling::lane::LaneClass;
 use aldaba_delivery::policy::{GateRule, PolicySpec};
 use aldaba_delivery::{AttemptFailure, Ending, FailureKind, MessageId, Outcome, Policy, ResponseHead};
 use aldaba_store::PendingDelivery;
@@ -16,16 +16,16 @@ impl Default for Gates {
 
 impl Gates {
     /// Holds a gate from a failure on.
-    pub(crate) fn close(&mut self, key: &GateKey, failed_at: Timestamp, hold: Duration) -> GateNews {
+    pub(crate) fn close(&mut self, key: &GateKey, failed_at: Timestamp, hold: Duration) -> GateChanges {
         let (held_until, failed_at) = (Some(failed_at + hold), Some(failed_at));
         let gate = Gate { failures: 5, held_until, hold, failed_at, since: failed_at, probing: false };
-        let mut news = GateNews::default();
+        let mut news = GateChanges::default();
         self.set(key, gate, "refused", failed_at.unwrap_or(NOW), &mut news);
         news
     }
 }
 
-fn start(seq: i64) -> Start {
+fn start(seq: i64) -> AttemptRequest {
     let message = MessageId::from_bytes([3; 20]);
     let waiting = PendingDelivery {
         seq: Seq(seq),
@@ -36,21 +36,21 @@ fn start(seq: i64) -> Start {
         replayed: false,
         sequence: Some(Seq(seq)),
     };
-    Start {
+    AttemptRequest {
         endpoint: EndpointId::from_bytes([1; 20]),
         target: Arc::new(Target::sample("standard")),
         waiting,
         content: None,
-        standing: Standing::Fresh,
+        lane_class: LaneClass::New,
     }
 }
 
 /// The same of another lane, whose endpoint is not as the others are.
-fn start_of(lane: u8, change: impl FnOnce(&mut Target)) -> Start {
+fn start_of(lane: u8, change: impl FnOnce(&mut Target)) -> AttemptRequest {
     let mut target = Target::sample("standard");
     change(&mut target);
     let endpoint = EndpointId::from_bytes([lane; 20]);
-    Start { endpoint, target: Arc::new(target), ..start(i64::from(lane)) }
+    AttemptRequest { endpoint, target: Arc::new(target), ..start(i64::from(lane)) }
 }
 
 /// A policy that holds a host for an hour after one failure.
@@ -60,15 +60,15 @@ fn harsh() -> Policy {
     Policy::new(PolicySpec { name: "harsh".into(), gate, ..standard }).expect("a valid policy")
 }
 
-fn enter(gates: &mut Gates, start: &Start, now: Timestamp) -> Entrance {
+fn enter(gates: &mut Gates, start: &AttemptRequest, now: Timestamp) -> Passage {
     gates.left(start.endpoint);
-    let Start { endpoint, target, waiting, .. } = start;
-    let visitor = Visitor { endpoint: *endpoint, target, head: waiting.seq, deliveries: 3 };
+    let AttemptRequest { endpoint, target, waiting, .. } = start;
+    let visitor = GateRequest { endpoint: *endpoint, target, head: waiting.seq, deliveries: 3 };
     gates.enter(&visitor, now)
 }
 
 /// An attempt that met no connection.
-fn refused(gates: &mut Gates, start: &Start, now: Timestamp) -> GateNews {
+fn refused(gates: &mut Gates, start: &AttemptRequest, now: Timestamp) -> GateChanges {
     let failure = AttemptFailure { kind: FailureKind::Connect, detail: "refused".into() };
     let class = Class::of(&start.target.policy, &Outcome::Failed(failure));
     gates.after_attempt(start, &class, &Transition::Retry { due_at: now + MINUTE }, "refused", now)
@@ -90,19 +90,19 @@ fn key_at(org: u8, host: &str) -> GateKey {
 #[test]
 fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
     let (mut gates, [old, new, next]) = (Gates::default(), [1, 2, 3].map(start));
-    let enter = |gates: &mut Gates, start: &Start| enter(gates, start, NOW);
+    let enter = |gates: &mut Gates, start: &AttemptRequest| enter(gates, start, NOW);
     hold_ends(&mut gates);
-    assert_eq!(enter(&mut gates, &old), Entrance::Open);
+    assert_eq!(enter(&mut gates, &old), Passage::Open);
     assert!(gates.still_open(&old, NOW));
     // Something else opens the gate; the host fails again; its next hold ends.
     gates = Gates::default();
     hold_ends(&mut gates);
-    assert_eq!(enter(&mut gates, &new), Entrance::Open);
+    assert_eq!(enter(&mut gates, &new), Passage::Open);
     assert!(!gates.still_open(&old, NOW), "it had its turn at a gate that is no more");
-    assert!(gates.called_off(&old, NOW).is_empty());
-    assert_eq!(enter(&mut gates, &next), Entrance::Waits, "the newer probe is still on its way");
-    assert_eq!(gates.called_off(&new, NOW), [next.endpoint]);
-    assert_eq!(enter(&mut gates, &next), Entrance::Open);
+    assert!(gates.abandoned(&old, NOW).is_empty());
+    assert_eq!(enter(&mut gates, &next), Passage::Waits, "the newer probe is still on its way");
+    assert_eq!(gates.abandoned(&new, NOW), [next.endpoint]);
+    assert_eq!(enter(&mut gates, &next), Passage::Open);
 }
 
 fn class_of(status: u16) -> (Class, Transition) {
@@ -116,16 +116,16 @@ fn what_waited_at_a_gate_passes_on_a_ramp_once_it_is_open() {
     let mut gates = Gates::default();
     hold_ends(&mut gates);
     let enter = |gates: &mut Gates, seq, now| enter(gates, &start(seq), now);
-    assert_eq!(enter(&mut gates, 1, NOW), Entrance::Open, "the probe");
+    assert_eq!(enter(&mut gates, 1, NOW), Passage::Open, "the probe");
     let (class, transition) = class_of(200);
     let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
     assert!(news.changed[0].gate.is_clear());
-    assert_eq!(enter(&mut gates, 2, NOW), Entrance::Open);
-    let Entrance::At(later) = enter(&mut gates, 3, NOW) else { panic!("all at once") };
+    assert_eq!(enter(&mut gates, 2, NOW), Passage::Open);
+    let Passage::At(later) = enter(&mut gates, 3, NOW) else { panic!("all at once") };
     assert_eq!(later.since(NOW), Duration::from_millis(125));
-    assert_eq!(enter(&mut gates, 3, later), Entrance::Open);
-    assert_eq!(enter(&mut gates, 4, NOW + Duration::from_secs(10)), Entrance::Open);
-    assert_eq!(enter(&mut gates, 5, NOW + Duration::from_secs(10)), Entrance::Open, "no limit any more");
+    assert_eq!(enter(&mut gates, 3, later), Passage::Open);
+    assert_eq!(enter(&mut gates, 4, NOW + Duration::from_secs(10)), Passage::Open);
+    assert_eq!(enter(&mut gates, 5, NOW + Duration::from_secs(10)), Passage::Open, "no limit any more");
     gates.forget_idle(NOW + Duration::from_secs(10));
     gates.forget_idle(NOW + Duration::from_secs(11));
     assert!(gates.table.is_empty());
@@ -137,7 +137,7 @@ fn a_hold_that_was_written_after_a_hand_had_opened_the_gate_is_taken_back() {
     hold_ends(&mut gates);
     gates.release(&key(), NOW);
     assert_eq!(gates.held(key().org, None), []);
-    // Nothing about the gate changes with this; the disk may still hold what was judged before.
+    // Nothing about the gate changes with this; the disk may still hold what was decided before.
     let (class, transition) = class_of(200);
     let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
     assert_eq!(news.changed.len(), 1);
@@ -154,9 +154,9 @@ fn a_hold_of_one_organization_does_not_bind_another() {
     let news = refused(&mut gates, &ours, NOW);
     assert_eq!(news.changed.len(), 1);
     assert_eq!(news.changed[0].key, key(), "it belongs to the organization whose attempt failed");
-    assert_eq!(enter(&mut gates, &theirs, NOW), Entrance::Open);
+    assert_eq!(enter(&mut gates, &theirs, NOW), Passage::Open);
     assert!(gates.still_open(&theirs, NOW));
-    assert_eq!(enter(&mut gates, &neighbour, NOW), Entrance::At(NOW + MINUTE), "another application of ours");
+    assert_eq!(enter(&mut gates, &neighbour, NOW), Passage::At(NOW + MINUTE), "another application of ours");
     assert_eq!(gates.held(theirs.target.org, None), []);
     assert_eq!(gates.held(ours.target.org, None).len(), 1);
     assert!(gates.release(&GateKey { org: theirs.target.org, ..key() }, NOW).is_empty());
@@ -175,20 +175,20 @@ fn lanes_whose_own_hold_is_over_probe_a_longer_one_one_at_a_time() {
     });
     refused(&mut gates, &harsh, NOW);
     let mut now = NOW + MINUTE;
-    assert_eq!(enter(&mut gates, &harsh, now), Entrance::At(NOW + MINUTE * 60), "it obeys its own policy");
-    assert_eq!(enter(&mut gates, &first, now), Entrance::Open, "the probe");
+    assert_eq!(enter(&mut gates, &harsh, now), Passage::At(NOW + MINUTE * 60), "it obeys its own policy");
+    assert_eq!(enter(&mut gates, &first, now), Passage::Open, "the probe");
     assert!(gates.still_open(&first, now));
-    assert_eq!(enter(&mut gates, &second, now), Entrance::Waits);
+    assert_eq!(enter(&mut gates, &second, now), Passage::Waits);
     let news = refused(&mut gates, &first, now);
     assert_eq!(news.woken, [second.endpoint]);
     assert_eq!(news.changed[0].gate.failed_at, Some(now), "that is kept");
-    assert_eq!(enter(&mut gates, &second, now), Entrance::At(now + MINUTE), "no flood of probes");
+    assert_eq!(enter(&mut gates, &second, now), Passage::At(now + MINUTE), "no flood of probes");
     now = now + MINUTE;
-    assert_eq!(enter(&mut gates, &second, now), Entrance::Open);
+    assert_eq!(enter(&mut gates, &second, now), Passage::Open);
     let (class, transition) = class_of(200);
     let news = gates.after_attempt(&second, &class, &transition, "", now);
     assert_eq!(news.woken, [harsh.endpoint], "who was told of a later end looks again");
-    assert_eq!(enter(&mut gates, &harsh, now), Entrance::Open);
+    assert_eq!(enter(&mut gates, &harsh, now), Passage::Open);
 }
 
 #[test]
@@ -199,19 +199,19 @@ fn lanes_behind_a_gate_are_counted_as_they_come_and_go() {
         .map(|lane| start_of(lane, |target| target.app = AppId::from_bytes([lane % 2; 20])))
         .collect();
     for lane in &lanes {
-        assert_eq!(enter(&mut gates, lane, NOW), Entrance::At(NOW + MINUTE));
+        assert_eq!(enter(&mut gates, lane, NOW), Passage::At(NOW + MINUTE));
     }
     // A second look counts nothing twice.
     enter(&mut gates, &lanes[0], NOW);
-    let behind = |gates: &Gates, app| gates.held(key().org, app)[0].behind;
-    assert_eq!(behind(&gates, None), Behind { lanes: 200, deliveries: 600 });
+    let behind = |gates: &Gates, app| gates.held(key().org, app)[0].backlog;
+    assert_eq!(behind(&gates, None), GateBacklog { lanes: 200, deliveries: 600 });
     let [even, odd, none] = [0, 1, 2].map(|app| Some(AppId::from_bytes([app; 20])));
-    assert_eq!(behind(&gates, even), Behind { lanes: 100, deliveries: 300 });
-    assert_eq!(behind(&gates, none), Behind::default());
+    assert_eq!(behind(&gates, even), GateBacklog { lanes: 100, deliveries: 300 });
+    assert_eq!(behind(&gates, none), GateBacklog::default());
     gates.left(lanes[0].endpoint);
     gates.left(lanes[0].endpoint);
-    assert_eq!(behind(&gates, even), Behind { lanes: 99, deliveries: 297 });
-    assert_eq!(behind(&gates, odd), Behind { lanes: 100, deliveries: 300 });
+    assert_eq!(behind(&gates, even), GateBacklog { lanes: 99, deliveries: 297 });
+    assert_eq!(behind(&gates, odd), GateBacklog { lanes: 100, deliveries: 300 });
     let woken = gates.release(&key(), NOW);
     assert_eq!(woken, lanes[1..].iter().map(|lane| lane.endpoint).collect::<Vec<_>>());
     for lane in &lanes {
@@ -265,10 +265,10 @@ fn who_waited_behind_a_gate_that_is_forgotten_looks_again() {
     let mut gates = limited(1, 100);
     gates.close(&key(), NOW, MINUTE);
     let lane = start_of(5, |_| {});
-    assert_eq!(enter(&mut gates, &lane, NOW), Entrance::At(NOW + MINUTE));
+    assert_eq!(enter(&mut gates, &lane, NOW), Passage::At(NOW + MINUTE));
     let news = gates.close(&GateKey { origin: Origin::new("https", "other", 443), ..key() }, NOW, MINUTE * 2);
     assert_eq!(news.woken, [lane.endpoint]);
-    assert_eq!(enter(&mut gates, &lane, NOW), Entrance::Open);
+    assert_eq!(enter(&mut gates, &lane, NOW), Passage::Open);
     assert_eq!(gates.waiting.len(), 0);
 }
 
@@ -326,9 +326,9 @@ fn a_gate_is_forgotten_a_day_after_its_hold_has_ended() {
     let mut gates = Gates::default();
     gates.close(&key(), NOW, MINUTE);
     gates.forget_idle(NOW);
-    gates.forget_idle(NOW + FORGOTTEN_AFTER);
+    gates.forget_idle(NOW + GATE_RETENTION);
     assert_eq!(gates.table.len(), 1);
-    gates.forget_idle(NOW + FORGOTTEN_AFTER + MINUTE);
+    gates.forget_idle(NOW + GATE_RETENTION + MINUTE);
     assert!(gates.table.is_empty());
     assert_eq!(gates.table.surplus(key().org), None);
 }

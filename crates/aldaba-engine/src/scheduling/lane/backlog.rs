@@ -1,15 +1,15 @@
 //! What a lane knows of its waiting deliveries.
 //!
-//! The part in memory has an upper edge, the *bound*: every waiting row whose turn comes before it
+//! The part in memory has an upper edge, the *watermark*: every waiting row whose turn comes before it
 //! is in the buffer or in flight, and rows from it on are in the store only. So memory does not
 //! grow with the backlog. The buffer is refilled from the store; because that read is a snapshot
 //! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
 //! over its result.
 //!
-//! In an ordered lane ([`Backlog::set_fifo`]) turns are compared by place alone ([`PendingDelivery::place`]). Their due times
+//! In an ordered lane ([`Backlog::set_ordered`]) turns are compared by place alone ([`PendingDelivery::sequence`]). Their due times
 //! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
 
-use super::room::Room;
+use super::buffer_budget::BufferBudget;
 use crate::delivering::BudgetedContent;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{LanePosition, PendingDelivery, Seq};
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// How many deliveries a lane may keep in memory when all lanes together have no room left.
-const FEW: usize = 2;
+const MIN_BUFFERED: usize = 2;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct BufferedDelivery {
     pub(crate) waiting: PendingDelivery,
     /// Absent: it is read from the store at its turn.
     pub(crate) content: Option<Arc<BudgetedContent>>,
@@ -28,15 +28,15 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// In the order of their turns.
-    buffer: VecDeque<Entry>,
+    /// In the order of their scheduler.
+    buffer: VecDeque<BufferedDelivery>,
     /// As many as a lane may have on the wire and unrecorded: few enough to look through.
     in_flight: Vec<InFlight>,
-    bound: Bound,
-    fifo: bool,
+    watermark: Watermark,
+    ordered: bool,
     refill: Option<Box<Refill>>,
     capacity: usize,
-    room: Room,
+    room: BufferBudget,
 }
 
 /// A row that was taken, until its change is committed.
@@ -49,7 +49,7 @@ struct InFlight {
 
 /// Up to where the buffer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+enum Watermark {
     /// Rows from this turn on may be missing. None of them is worth a look before its due time.
     Below(LanePosition),
     /// No row is missing.
@@ -60,22 +60,22 @@ enum Bound {
 #[derive(Debug, Default)]
 struct Refill {
     /// What was heard since it began; the newest word about each delivery.
-    changes: BTreeMap<Seq, Option<Entry>>,
-    /// The bound was lowered meanwhile, or too much was heard to lay it over the result: it would
-    /// leave a gap, and counts for nothing. What was heard is in the buffer, as far as the bound.
-    overtaken: bool,
+    changes: BTreeMap<Seq, Option<BufferedDelivery>>,
+    /// The watermark was lowered meanwhile, or too much was heard to lay it over the result: it would
+    /// leave a gap, and counts for nothing. What was heard is in the buffer, as far as the watermark.
+    invalidated: bool,
 }
 
-const FIRST: LanePosition = LanePosition { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
+const START_POSITION: LanePosition = LanePosition { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 impl Backlog {
     /// Of a lane that has heard nothing yet: all its rows may be in the store.
-    pub(crate) fn new(capacity: usize, room: Room) -> Self {
+    pub(crate) fn new(capacity: usize, room: BufferBudget) -> Self {
         Self {
             buffer: VecDeque::new(),
             in_flight: Vec::new(),
-            bound: Bound::Below(FIRST),
-            fifo: false,
+            watermark: Watermark::Below(START_POSITION),
+            ordered: false,
             refill: None,
             capacity,
             room,
@@ -84,24 +84,24 @@ impl Backlog {
 
     /// Whether the lane is an ordered one. When that changes everything is left to the store: the order
     /// in memory is the wrong one. What is in flight stays so.
-    pub(crate) fn set_fifo(&mut self, fifo: bool) {
-        if self.fifo != fifo {
-            self.fifo = fifo;
+    pub(crate) fn set_ordered(&mut self, ordered: bool) {
+        if self.ordered != ordered {
+            self.ordered = ordered;
             self.start_over();
         }
     }
 
-    pub(crate) fn is_fifo(&self) -> bool {
-        self.fifo
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.ordered
     }
 
     /// Whether the next may leave beside what is in flight: never in an ordered lane.
     pub(crate) fn may_take(&self) -> bool {
-        !self.fifo || self.in_flight.is_empty()
+        !self.ordered || self.in_flight.is_empty()
     }
 
     /// News of a waiting row: accepted, or to be tried again.
-    pub(crate) fn offer(&mut self, entry: Entry) {
+    pub(crate) fn offer(&mut self, entry: BufferedDelivery) {
         if self.is_in_flight(entry.waiting.seq) || self.is_outside(&entry.waiting) {
             return;
         }
@@ -109,8 +109,8 @@ impl Backlog {
         self.insert(entry);
     }
 
-    /// Takes the head if it is due. It is in flight until [`Backlog::landed`].
-    pub(crate) fn take(&mut self, now: Timestamp) -> Option<Entry> {
+    /// Takes the head if it is due. It is in flight until [`Backlog::recorded`].
+    pub(crate) fn take(&mut self, now: Timestamp) -> Option<BufferedDelivery> {
         self.head(now)?;
         let entry = self.buffer.pop_front()?;
         self.room.recount(1, 0);
@@ -128,12 +128,12 @@ impl Backlog {
     }
 
     /// The head, due or not: for lanes that end.
-    pub(crate) fn take_any(&mut self) -> Option<Entry> {
+    pub(crate) fn take_any(&mut self) -> Option<BufferedDelivery> {
         self.take(Timestamp::MAX)
     }
 
     /// Takes a row out of its turn, to be ended unsent: as the lane knows it, else as whoever asks has
-    /// read it. It is in flight until [`Backlog::landed`]. `None`: it is in flight already.
+    /// read it. It is in flight until [`Backlog::recorded`]. `None`: it is in flight already.
     pub(crate) fn withdraw(&mut self, read: PendingDelivery) -> Option<PendingDelivery> {
         if self.is_in_flight(read.seq) {
             return None;
@@ -153,11 +153,11 @@ impl Backlog {
     pub(crate) fn start_over(&mut self) {
         self.room.recount(self.buffer.len(), 0);
         self.buffer = VecDeque::new();
-        self.bound = Bound::Below(FIRST);
-        self.overtake();
+        self.watermark = Watermark::Below(START_POSITION);
+        self.invalidate_refill();
     }
 
-    /// Due times were corrected in the store: what the lane knows of them counts for nothing, nor what it will hear of those
+    /// Due times were corrected in the store: what the lane knows of them counts for nothing, nor what it will handle of those
     /// that were taken before.
     pub(crate) fn rescheduled(&mut self) {
         self.in_flight.iter_mut().for_each(|flying| flying.is_outdated = true);
@@ -165,7 +165,7 @@ impl Backlog {
     }
 
     /// A delivery's change is committed: it is settled, or waits again.
-    pub(crate) fn landed(&mut self, seq: Seq, again: Option<PendingDelivery>) {
+    pub(crate) fn recorded(&mut self, seq: Seq, again: Option<PendingDelivery>) {
         let is_outdated = self.in_flight.iter().any(|flying| flying.seq == seq && flying.is_outdated);
         self.in_flight.retain(|flying| flying.seq != seq);
         if self.in_flight.is_empty() {
@@ -177,23 +177,23 @@ impl Backlog {
         match again {
             // It may have got its place while it was in flight: the store must say.
             Some(waiting) if self.is_outside(&waiting) => self.start_over(),
-            Some(waiting) => self.offer(Entry { waiting, content: None }),
+            Some(waiting) => self.offer(BufferedDelivery { waiting, content: None }),
             None => self.note(seq, None),
         }
     }
 
     /// Whether the buffer runs low and the store has more that is due.
     pub(crate) fn wants_refill(&self, now: Timestamp) -> bool {
-        let more = matches!(self.bound, Bound::Below(bound) if bound.due_at <= now);
+        let more = matches!(self.watermark, Watermark::Below(watermark) if watermark.due_at <= now);
         more && self.refill.is_none() && self.buffer.len() <= self.may_hold() / 4
     }
 
     /// Begins a refill if one is wanted: what to read after, and how many rows.
     pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<LanePosition>, usize)> {
-        match self.bound {
-            Bound::Below(bound) if self.wants_refill(now) => {
+        match self.watermark {
+            Watermark::Below(watermark) if self.wants_refill(now) => {
                 self.refill = Some(Box::default());
-                Some((before(bound), self.may_hold()))
+                Some((before(watermark), self.may_hold()))
             }
             _ => None,
         }
@@ -209,19 +209,19 @@ impl Backlog {
             return;
         };
         self.room.recount(refill.changes.len(), 0);
-        if refill.overtaken {
+        if refill.invalidated {
             return;
         }
-        self.bound = match rows.last() {
-            Some(last) if rows.len() >= limit => Bound::Below(self.after(last)),
-            _ => Bound::All,
+        self.watermark = match rows.last() {
+            Some(last) if rows.len() >= limit => Watermark::Below(self.after(last)),
+            _ => Watermark::All,
         };
         if self.buffer.is_empty() {
             self.buffer.reserve_exact(rows.len());
         }
         for row in rows {
             if !self.is_in_flight(row.seq) && !refill.changes.contains_key(&row.seq) {
-                self.insert(Entry { waiting: *row, content: None });
+                self.insert(BufferedDelivery { waiting: *row, content: None });
             }
         }
         for entry in refill.changes.into_values().flatten() {
@@ -234,10 +234,10 @@ impl Backlog {
     /// When there is next something to do: the head's due time, or that of the first row in the
     /// store.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        match (self.buffer.front(), self.bound) {
+        match (self.buffer.front(), self.watermark) {
             (Some(head), _) => Some(head.waiting.due_at),
-            (None, Bound::Below(bound)) => Some(bound.due_at),
-            (None, Bound::All) => None,
+            (None, Watermark::Below(watermark)) => Some(watermark.due_at),
+            (None, Watermark::All) => None,
         }
     }
 
@@ -267,29 +267,29 @@ impl Backlog {
     /// Leaves everything to the store, and remembers only when the first of it is due.
     pub(crate) fn rest(&mut self) {
         if let Some(head) = self.buffer.front() {
-            self.bound = Bound::Below(self.turn(&head.waiting));
+            self.watermark = Watermark::Below(self.turn(&head.waiting));
             self.room.recount(self.buffer.len(), 0);
             self.buffer = VecDeque::new();
         }
     }
 
-    /// What is heard of a row: while a refill is under way it is remembered. Of the row at the bound of an
+    /// What is heard of a row: while a refill is under way it is remembered. Of the row at the watermark of an
     /// ordered lane it means that something else may be due there by now. Of one that has ended nobody says whether it
     /// was that row.
-    fn note(&mut self, seq: Seq, entry: Option<&Entry>) {
-        if let Bound::Below(bound) = &mut self.bound
-            && self.fifo
-            && entry.is_none_or(|entry| entry.waiting.sequence == Some(bound.seq))
+    fn note(&mut self, seq: Seq, entry: Option<&BufferedDelivery>) {
+        if let Watermark::Below(watermark) = &mut self.watermark
+            && self.ordered
+            && entry.is_none_or(|entry| entry.waiting.sequence == Some(watermark.seq))
         {
-            bound.due_at = FIRST.due_at;
+            watermark.due_at = START_POSITION.due_at;
         }
         let Some(refill) = &mut self.refill else { return };
-        if refill.overtaken {
+        if refill.invalidated {
             return;
         }
         let before = refill.changes.len();
         if self.room.is_short() && before >= self.capacity {
-            self.overtake();
+            self.invalidate_refill();
         } else {
             refill.changes.insert(seq, entry.cloned());
             self.room.recount(before, refill.changes.len());
@@ -297,9 +297,9 @@ impl Backlog {
     }
 
     /// The refill under way, if there is one, counts for nothing.
-    fn overtake(&mut self) {
+    fn invalidate_refill(&mut self) {
         if let Some(refill) = &mut self.refill {
-            refill.overtaken = true;
+            refill.invalidated = true;
             self.room.recount(refill.changes.len(), 0);
             refill.changes.clear();
         }
@@ -307,18 +307,18 @@ impl Backlog {
 
     /// Whether it has no place in the order of the lane yet. It is the store's alone then, whatever is heard of it.
     fn is_outside(&self, waiting: &PendingDelivery) -> bool {
-        self.fifo && waiting.sequence.is_none()
+        self.ordered && waiting.sequence.is_none()
     }
 
     /// A row's turn in this lane. In an ordered one its number is its place.
     fn turn(&self, waiting: &PendingDelivery) -> LanePosition {
-        let seq = waiting.sequence.filter(|_| self.fifo).unwrap_or(waiting.seq);
+        let seq = waiting.sequence.filter(|_| self.ordered).unwrap_or(waiting.seq);
         LanePosition { due_at: waiting.due_at, seq }
     }
 
     /// By what turns are compared.
     fn rank(&self, turn: LanePosition) -> LanePosition {
-        if self.fifo { LanePosition { due_at: FIRST.due_at, ..turn } } else { turn }
+        if self.ordered { LanePosition { due_at: START_POSITION.due_at, ..turn } } else { turn }
     }
 
     /// Just after a row. Of those there, an ordered lane cannot know when they are due.
@@ -330,23 +330,23 @@ impl Backlog {
     /// How many deliveries the buffer may hold now.
     fn may_hold(&self) -> usize {
         if self.room.is_short() {
-            self.buffer.len().clamp(FEW.min(self.capacity), self.capacity)
+            self.buffer.len().clamp(MIN_BUFFERED.min(self.capacity), self.capacity)
         } else {
             self.capacity
         }
     }
 
-    fn insert(&mut self, entry: Entry) {
+    fn insert(&mut self, entry: BufferedDelivery) {
         let rank = |waiting: &PendingDelivery| self.rank(self.turn(waiting));
         let turn = rank(&entry.waiting);
         if self.is_outside(&entry.waiting)
-            || matches!(self.bound, Bound::Below(bound) if turn >= self.rank(bound))
+            || matches!(self.watermark, Watermark::Below(watermark) if turn >= self.rank(watermark))
         {
             return;
         }
         let most = self.may_hold();
         let before = self.buffer.len();
-        // Most come in the order of their turns.
+        // Most come in the order of their scheduler.
         if self.buffer.back().is_none_or(|last| rank(&last.waiting) < turn) {
             if self.buffer.is_empty() {
                 self.buffer.reserve_exact(1);
@@ -361,8 +361,8 @@ impl Backlog {
         if self.buffer.len() > most
             && let Some(last) = self.buffer.pop_back()
         {
-            self.bound = Bound::Below(self.turn(&last.waiting));
-            self.overtake();
+            self.watermark = Watermark::Below(self.turn(&last.waiting));
+            self.invalidate_refill();
         }
         self.room.recount(before, self.buffer.len());
     }

@@ -49,7 +49,7 @@ enum Search {
 
 /// What a search has found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Searched {
+pub(crate) struct SearchResult {
     /// `None`: the policy has no stop date.
     pub(crate) stop_after: Option<Duration>,
     /// The endpoint holds what waits.
@@ -60,7 +60,7 @@ pub(crate) struct Searched {
     pub(crate) oldest: Option<Timestamp>,
 }
 
-impl Searched {
+impl SearchResult {
     /// When to search next, right after the next stop date. `None`: none is known, or it has come already and what waits could
     /// not be ended: then the next walk looks again.
     pub(crate) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
@@ -97,7 +97,7 @@ impl Expiry {
     }
 
     /// The endpoint was read.
-    pub(crate) fn learnt(&mut self, stop_after: Option<Duration>) {
+    pub(crate) fn policy_read(&mut self, stop_after: Option<Duration>) {
         self.stop_after = stop_after.map_or(StopAfter::Never, StopAfter::After);
     }
 
@@ -137,15 +137,15 @@ impl Expiry {
     }
 
     /// The search is over. `None`: it could not be finished.
-    pub(crate) fn searched(&mut self, searched: Option<Searched>, now: Timestamp) {
+    pub(crate) fn searched(&mut self, searched: Option<SearchResult>, now: Timestamp) {
         let outdated = self.is_outdated();
         self.search = Search::Idle;
-        let Some(Searched { stop_after, held, ended, oldest }) = searched.filter(|_| !outdated) else {
+        let Some(SearchResult { stop_after, held, ended, oldest }) = searched.filter(|_| !outdated) else {
             self.oldest = Timestamp::MIN;
             self.not_before = now + self.longer_pause();
             return;
         };
-        self.learnt(stop_after);
+        self.policy_read(stop_after);
         self.oldest = self.oldest.min(oldest.unwrap_or(Timestamp::MAX));
         self.not_before = match (held, ended) {
             (true, _) => now + HELD_PAUSE,
@@ -162,8 +162,8 @@ impl Expiry {
         self.pause
     }
 
-    /// Something of the lane that was in flight has landed: it may have been in the way.
-    pub(crate) fn landed(&mut self) {
+    /// Something of the lane that was in flight has recorded: it may have been in the way.
+    pub(crate) fn recorded(&mut self) {
         if !self.pause.is_zero() {
             (self.pause, self.not_before) = (Duration::ZERO, Timestamp::MIN);
         }
@@ -211,8 +211,8 @@ mod tests {
         expiry
     }
 
-    fn searched(oldest: Timestamp) -> Searched {
-        Searched { stop_after: Some(MINUTE), held: false, ended: 1, oldest: Some(oldest) }
+    fn searched(oldest: Timestamp) -> SearchResult {
+        SearchResult { stop_after: Some(MINUTE), held: false, ended: 1, oldest: Some(oldest) }
     }
 
     #[test]
@@ -264,16 +264,16 @@ mod tests {
     fn a_search_that_has_ended_nothing_is_not_repeated_at_once() {
         let mut expiry = known(NOW);
         expiry.begins();
-        expiry.searched(Some(Searched { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
+        expiry.searched(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
         assert_eq!(expiry.next_search(None, NOW, NOW), Some(NOW + EMPTY_SEARCH_PAUSE));
         let mut pauses = Vec::new();
         for _ in 0..4 {
             expiry.begins();
-            expiry.searched(Some(Searched { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
+            expiry.searched(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
             pauses.push(expiry.earliest(NOW).since(NOW).as_secs());
         }
         assert_eq!(pauses, [2, 4, 8, 8]);
-        expiry.landed();
+        expiry.recorded();
         assert_eq!(
             expiry.next_search(None, NOW, NOW),
             Some(NOW),
@@ -285,7 +285,7 @@ mod tests {
     fn a_policy_without_a_stop_date_asks_for_no_search() {
         let mut expiry = Expiry::new();
         assert_eq!(expiry.next_search(None, NOW, NOW), Some(NOW + FIRST_SEARCH_DELAY), "it is not known yet");
-        expiry.learnt(None);
+        expiry.policy_read(None);
         assert_eq!(expiry.next_search(None, Timestamp::MAX, NOW), None);
     }
 }

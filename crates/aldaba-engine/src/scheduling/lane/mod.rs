@@ -2,21 +2,21 @@
 
 mod backlog;
 mod bucket;
+mod buffer_budget;
 mod expiry;
 mod pace;
 mod ramp;
-mod room;
 mod throttle;
 
-pub(crate) use backlog::{Backlog, Entry};
-pub(crate) use expiry::{Expiry, Searched};
-pub(crate) use pace::{Pace, Standing};
+pub(crate) use backlog::{Backlog, BufferedDelivery};
+pub(crate) use buffer_budget::BufferBudget;
+pub(crate) use expiry::{Expiry, SearchResult};
+pub(crate) use pace::{LaneClass, Pace};
 pub(crate) use ramp::Ramp;
-pub(crate) use room::Room;
 pub(crate) use throttle::Throttle;
 
 use crate::delivering::Target;
-use crate::scheduling::scheduler::Owner;
+use crate::scheduling::scheduler::LaneOwner;
 use crate::{ClockTrust, Options};
 use aldaba_delivery::{Admission, AppId, EndpointState, Health, Reason, StopRule, Timestamp};
 use aldaba_store::Seq;
@@ -48,14 +48,14 @@ pub(crate) struct Lane {
     pub(crate) ramp: Option<Box<Ramp>>,
     /// A probe of a failed endpoint is on its way.
     pub(crate) probing: Option<Seq>,
-    pub(crate) place: Place,
+    pub(crate) place: LaneState,
     /// It stands in its application's line of parked lanes, parked or not.
     pub(crate) lined_up: bool,
     /// Its turn has come, and it was given a place among those in flight, which it has not used yet: it may have to
     /// wake up first.
-    pub(crate) claims: Option<Claim>,
+    pub(crate) slot: Option<Slot>,
     /// The lane stands in the line for a refill.
-    pub(crate) thirsty: bool,
+    pub(crate) awaits_refill: bool,
     /// What it knows of the stop dates of what waits.
     pub(crate) expiry: Expiry,
     /// When the lane is to be looked at again.
@@ -65,8 +65,8 @@ pub(crate) struct Lane {
 
 /// A place among those in flight that a lane was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) standing: Standing,
+pub(crate) struct Slot {
+    pub(crate) lane_class: LaneClass,
     /// Its organization was known, so that it is within the share of that.
     pub(crate) of_org: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// What its deliveries are judged by.
+    /// What its deliveries are decided by.
     pub(crate) fn state(&self) -> EndpointState<'_> {
         EndpointState::of(&self.health, self.target.controls())
     }
@@ -100,32 +100,32 @@ pub(crate) enum Reading {
     Done,
 }
 
-/// Where a lane stands between its turns.
+/// Where a lane stands between its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Nowhere,
+pub(crate) enum LaneState {
+    Waiting,
     /// Among the ready lanes of a queue, with this ticket.
-    Ready(Queue, u64),
+    Ready(ReadyQueue, u64),
     /// Its application or its organization has as much in flight as it may have.
-    Parked,
+    AwaitsShare,
     /// In the line for the cap of its origin, as what it was then.
-    AtOrigin(Standing),
+    AwaitsOrigin(LaneClass),
     /// In the line for its application's throttle.
-    InLine,
+    AwaitsRate,
 }
 
 /// The queues in which ready lanes wait for their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
+pub(crate) enum ReadyQueue {
     /// Its turn had come already, and it has a place.
-    Claimed,
-    Answers,
-    Fresh,
+    Granted,
+    Responsive,
+    New,
     Slow,
 }
 
-impl Queue {
-    pub(crate) const ALL: [Self; 4] = [Self::Claimed, Self::Answers, Self::Fresh, Self::Slow];
+impl ReadyQueue {
+    pub(crate) const ALL: [Self; 4] = [Self::Granted, Self::Responsive, Self::New, Self::Slow];
 }
 
 /// What a lane's own state says about its next delivery.
@@ -144,7 +144,7 @@ pub(crate) enum Readiness {
 }
 
 impl Lane {
-    pub(crate) fn new(app: AppId, options: &Options, room: &Room, now: Timestamp) -> Self {
+    pub(crate) fn new(app: AppId, options: &Options, room: &BufferBudget, now: Timestamp) -> Self {
         Self {
             app,
             reading: Reading::Wanted,
@@ -156,10 +156,10 @@ impl Lane {
             token: false,
             ramp: None,
             probing: None,
-            place: Place::Nowhere,
+            place: LaneState::Waiting,
             lined_up: false,
-            claims: None,
-            thirsty: false,
+            slot: None,
+            awaits_refill: false,
             expiry: Expiry::new(),
             alarm: None,
             idle_since: now,
@@ -170,11 +170,11 @@ impl Lane {
     /// what has none: it is not ordered any more, and reads the store anew.
     pub(crate) fn delete(&mut self) {
         self.deleted = true;
-        self.backlog.set_fifo(false);
+        self.backlog.set_ordered(false);
     }
 
     /// A delivery goes out now.
-    pub(crate) fn sends(&mut self, entry: &Entry, probe: bool) {
+    pub(crate) fn sends(&mut self, entry: &BufferedDelivery, probe: bool) {
         if let Some(ramp) = &mut self.ramp {
             ramp.take();
         }
@@ -256,23 +256,23 @@ impl Lane {
     }
 
     /// Whose it is, as far as it knows.
-    pub(crate) fn owner(&self) -> Owner {
-        Owner { app: self.app, org: self.awake.as_ref().map(|awake| awake.target.org) }
+    pub(crate) fn owner(&self) -> LaneOwner {
+        LaneOwner { app: self.app, org: self.awake.as_ref().map(|awake| awake.target.org) }
     }
 
     /// The queue in which the lane waits for its turn.
-    pub(crate) fn queue(&self) -> Queue {
-        match (self.claims, self.pace.standing()) {
-            (Some(_), _) => Queue::Claimed,
-            (None, Standing::Answers) => Queue::Answers,
-            (None, Standing::Fresh) => Queue::Fresh,
-            (None, Standing::Slow) => Queue::Slow,
+    pub(crate) fn queue(&self) -> ReadyQueue {
+        match (self.slot, self.pace.lane_class()) {
+            (Some(_), _) => ReadyQueue::Granted,
+            (None, LaneClass::Responsive) => ReadyQueue::Responsive,
+            (None, LaneClass::New) => ReadyQueue::New,
+            (None, LaneClass::Slow) => ReadyQueue::Slow,
         }
     }
 
     /// Nothing is on its way: what the lane knows is on disk, and can be read again.
     pub(crate) fn can_rest(&self) -> bool {
-        self.claims.is_none()
+        self.slot.is_none()
             && matches!(self.reading, Reading::Done | Reading::Wanted)
             && self.backlog.is_still()
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 /// An answer within this time is a quick one.
-const QUICK: Duration = Duration::from_secs(1);
+const RESPONSIVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// How many requests a lane may have on the wire at once. It grows while answers come quickly and
 /// shrinks when they stay away.
@@ -9,31 +9,31 @@ const QUICK: Duration = Duration::from_secs(1);
 pub(crate) struct Pace {
     on_wire: u32,
     limit: u32,
-    most: u32,
-    standing: Standing,
+    max: u32,
+    lane_class: LaneClass,
 }
 
 /// What is known of a lane's receiver. It decides how much of the overall cap the lane may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LaneClass {
     /// The last attempt got a quick answer.
-    Answers,
+    Responsive,
     /// Nothing is known yet.
-    Fresh,
+    New,
     /// The last attempt got a late answer, or none. Each request to such a receiver holds its place
     /// for long.
     Slow,
 }
 
-impl Standing {
-    pub(crate) const ALL: [Self; 3] = [Self::Answers, Self::Fresh, Self::Slow];
+impl LaneClass {
+    pub(crate) const ALL: [Self; 3] = [Self::Responsive, Self::New, Self::Slow];
 }
 
 impl Pace {
-    pub(crate) fn new(start: usize, most: usize) -> Self {
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
-        let limit = u32::try_from(start).unwrap_or(u32::MAX).min(most);
-        Self { on_wire: 0, limit, most, standing: Standing::Fresh }
+    pub(crate) fn new(start: usize, max: usize) -> Self {
+        let max = u32::try_from(max).unwrap_or(u32::MAX);
+        let limit = u32::try_from(start).unwrap_or(u32::MAX).min(max);
+        Self { on_wire: 0, limit, max, lane_class: LaneClass::New }
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -45,31 +45,31 @@ impl Pace {
         self.limit = 1;
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        self.standing
+    pub(crate) fn lane_class(&self) -> LaneClass {
+        self.lane_class
     }
 
     pub(crate) fn started(&mut self) {
         self.on_wire += 1;
     }
 
-    /// Nothing was learnt about the receiver.
-    pub(crate) fn called_off(&mut self) {
+    /// Nothing was policy_read about the receiver.
+    pub(crate) fn abandoned(&mut self) {
         self.on_wire -= 1;
     }
 
     pub(crate) fn answered(&mut self, took: Duration) {
         let was_full = self.on_wire >= self.limit;
         self.on_wire -= 1;
-        self.standing = if took < QUICK { Standing::Answers } else { Standing::Slow };
-        if was_full && took < QUICK {
-            self.limit = (self.limit + 1).min(self.most);
+        self.lane_class = if took < RESPONSIVE_WITHIN { LaneClass::Responsive } else { LaneClass::Slow };
+        if was_full && took < RESPONSIVE_WITHIN {
+            self.limit = (self.limit + 1).min(self.max);
         }
     }
 
     pub(crate) fn unanswered(&mut self) {
         self.on_wire -= 1;
-        self.standing = Standing::Slow;
+        self.lane_class = LaneClass::Slow;
         self.limit = (self.limit / 2).max(1);
     }
 }
@@ -87,10 +87,10 @@ mod tests {
             }
             pace.answered(Duration::from_millis(5));
         }
-        assert_eq!((pace.limit, pace.standing()), (64, Standing::Answers));
+        assert_eq!((pace.limit, pace.lane_class()), (64, LaneClass::Responsive));
         for expected in [32, 16, 8, 4, 2, 1, 1] {
             pace.unanswered();
-            assert_eq!((pace.limit, pace.standing()), (expected, Standing::Slow));
+            assert_eq!((pace.limit, pace.lane_class()), (expected, LaneClass::Slow));
         }
     }
 
@@ -103,6 +103,6 @@ mod tests {
             pace.started();
         }
         pace.answered(Duration::from_secs(2));
-        assert_eq!((pace.limit, pace.standing()), (8, Standing::Slow));
+        assert_eq!((pace.limit, pace.lane_class()), (8, LaneClass::Slow));
     }
 }

@@ -2,10 +2,10 @@ use aldaba_delivery::Timestamp;
 use std::time::Duration;
 
 /// How many requests may start in the first second. Every further second it is twice as many.
-const FIRST: u64 = 8;
+const FIRST_SECOND_REQUESTS: u64 = 8;
 
 /// After so many seconds there is no limit any more.
-const SECONDS: u64 = 10;
+const RAMP_SECONDS: u64 = 10;
 
 /// Keeps what was held for long from going out all at once when it is let go.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,9 @@ impl Ramp {
         if self.is_over(now) || self.started < allowed(now.since(self.from)) {
             return Ok(());
         }
-        // Started: FIRST · (2^s − 1) in the s whole seconds before, the rest in this one.
-        let second = u64::from((self.started / FIRST + 1).ilog2());
-        let (before, rate) = (FIRST * ((1 << second) - 1), FIRST << second);
+        // Started: FIRST_SECOND_REQUESTS · (2^s − 1) in the s whole seconds before, the rest in this one.
+        let second = u64::from((self.started / FIRST_SECOND_REQUESTS + 1).ilog2());
+        let (before, rate) = (FIRST_SECOND_REQUESTS * ((1 << second) - 1), FIRST_SECOND_REQUESTS << second);
         let millis = second * 1000 + ((self.started - before) * 1000).div_ceil(rate);
         Err((self.from + Duration::from_millis(millis)).max(now + Duration::from_millis(1)))
     }
@@ -48,14 +48,14 @@ impl Ramp {
 }
 
 fn is_over(from: Timestamp, now: Timestamp) -> bool {
-    now < from || now.since(from) >= Duration::from_secs(SECONDS)
+    now < from || now.since(from) >= Duration::from_secs(RAMP_SECONDS)
 }
 
 /// How many may have started by then: one at once, the others evenly within each second.
 fn allowed(elapsed: Duration) -> u64 {
-    let second = elapsed.as_secs().min(SECONDS);
-    let within = (FIRST << second) * u64::from(elapsed.subsec_millis()) / 1000;
-    1 + FIRST * ((1 << second) - 1) + within
+    let second = elapsed.as_secs().min(RAMP_SECONDS);
+    let within = (FIRST_SECOND_REQUESTS << second) * u64::from(elapsed.subsec_millis()) / 1000;
+    1 + FIRST_SECOND_REQUESTS * ((1 << second) - 1) + within
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// When those are looked at again who cannot go for another reason than the rate.
-const AGAIN: Duration = Duration::from_millis(100);
+const BLOCKED_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The applications that have a rate and something to send.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl AppThrottles {
                 of_app.line.remove(place)
             }
             None => {
-                self.call_at(app, now + AGAIN);
+                self.call_at(app, now + BLOCKED_RETRY_DELAY);
                 None
             }
         }

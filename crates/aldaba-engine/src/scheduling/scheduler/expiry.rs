@@ -1,16 +1,16 @@
 //! Which lanes have to be searched for deliveries past their stop date, and when. That has no part in their turns: a lane
 //! may wait for a place, a rate or a gate for longer than its deliveries may.
 
-use super::Turns;
-use crate::scheduling::expiry::SearchFor;
-use crate::scheduling::lane::{Awake, Lane, Reading, Searched};
+use super::Scheduler;
+use crate::scheduling::expiry::ExpirySearch;
+use crate::scheduling::lane::{Awake, Lane, Reading, SearchResult};
 use aldaba_delivery::{EndpointId, StopRule, Timestamp};
 
 /// How many lanes are searched at once: enough to keep up with what was accepted, few enough to leave the store to
 /// others.
 pub(super) const MAX_SEARCHES: usize = 4;
 
-impl Turns {
+impl Scheduler {
     /// Plans the next search of a lane. `until`: nothing of it is sent before.
     pub(super) fn plan_search(&mut self, endpoint: EndpointId, until: Timestamp, now: Timestamp) {
         if let Some(at) = self.lanes.get_mut(&endpoint).and_then(|lane| lane.next_search(until, now)) {
@@ -43,19 +43,19 @@ impl Turns {
     pub(super) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
         let (at, _) = *self.searches.first()?;
         let may_begin = !self.halted && self.searching < MAX_SEARCHES;
-        // The clock is judged when a search is due, not at every look.
+        // The clock is decided when a search is due, not at every look.
         (may_begin && (at > now || self.trust.may_end_by_time())).then_some(at)
     }
 
     /// The searches that begin now.
-    pub(super) fn due_searches(&mut self, now: Timestamp) -> Vec<SearchFor> {
+    pub(super) fn due_searches(&mut self, now: Timestamp) -> Vec<ExpirySearch> {
         let mut begun = Vec::new();
         while self.next_search(now).is_some_and(|at| at <= now)
             && let Some((_, endpoint)) = self.searches.pop_first()
         {
             if let Some(until) = self.begins_search(endpoint, now) {
                 self.searching += 1;
-                begun.push(SearchFor { endpoint, until });
+                begun.push(ExpirySearch { endpoint, until });
             }
         }
         begun
@@ -83,7 +83,7 @@ impl Turns {
     }
 
     /// A search is over.
-    pub(crate) fn searched(&mut self, endpoint: EndpointId, searched: Option<Searched>, now: Timestamp) {
+    pub(crate) fn searched(&mut self, endpoint: EndpointId, searched: Option<SearchResult>, now: Timestamp) {
         self.searching = self.searching.saturating_sub(1);
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.expiry.searched(searched, now);
@@ -96,7 +96,7 @@ impl Turns {
     }
 
     /// Has an endpoint searched after the stop date that a search has found, whether or not its lane is in memory.
-    pub(crate) fn search_after(&mut self, endpoint: EndpointId, searched: Searched, now: Timestamp) {
+    pub(crate) fn search_after(&mut self, endpoint: EndpointId, searched: SearchResult, now: Timestamp) {
         if let Some(at) = searched.next_search(now) {
             self.search_at(endpoint, at);
         }

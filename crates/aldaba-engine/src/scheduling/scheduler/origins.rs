@@ -4,10 +4,10 @@
 //! has its place from its turn until its answer; waiting for the record holds none. Nothing is kept for an origin where
 //! nothing is in flight and nobody waits.
 
-use super::Turns;
-use super::lines::Line;
-use super::shares::{Leave, Owner, Shares};
-use crate::scheduling::lane::{FixedMap, Place, Standing};
+use super::Scheduler;
+use super::fair_queue::FairScope;
+use super::shares::{CapacityCheck, LaneOwner, Shares};
+use crate::scheduling::lane::{FixedMap, LaneClass, LaneState};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Origin};
 use aldaba_store::Seq;
 
@@ -20,17 +20,17 @@ pub(super) struct Origins {
     /// Requests that are on the wire, or about to be.
     requests: FixedMap<Seq, OriginKey>,
     /// Places that lanes were given and have not used yet.
-    claims: FixedMap<EndpointId, OriginClaim>,
+    slot: FixedMap<EndpointId, OriginSlot>,
     /// In whose line a lane stands, and as what. One that has left it before its turn is passed over there.
-    lined_up: FixedMap<EndpointId, (OriginKey, Standing)>,
+    lined_up: FixedMap<EndpointId, (OriginKey, LaneClass)>,
 }
 
 /// A place that a lane has or wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OriginClaim {
+pub(super) struct OriginSlot {
     pub(super) key: OriginKey,
     pub(super) app: AppId,
-    pub(super) standing: Standing,
+    pub(super) lane_class: LaneClass,
 }
 
 impl Origins {
@@ -39,24 +39,24 @@ impl Origins {
             cap,
             of: FixedMap::default(),
             requests: FixedMap::default(),
-            claims: FixedMap::default(),
+            slot: FixedMap::default(),
             lined_up: FixedMap::default(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.of.is_empty() && self.requests.is_empty() && self.claims.is_empty() && self.lined_up.is_empty()
+        self.of.is_empty() && self.requests.is_empty() && self.slot.is_empty() && self.lined_up.is_empty()
     }
 
     /// Whether a lane of an application may have one more request in flight there.
-    pub(super) fn may_have(&self, key: &OriginKey, app: AppId, standing: Standing) -> bool {
-        self.of.get(key).is_none_or(|shares| shares.leave(alone(app), standing) == Leave::Yes)
+    pub(super) fn may_have(&self, key: &OriginKey, app: AppId, lane_class: LaneClass) -> bool {
+        self.of.get(key).is_none_or(|shares| shares.leave(alone(app), lane_class) == CapacityCheck::Available)
     }
 
     /// A request is about to leave.
-    pub(super) fn take(&mut self, seq: Seq, OriginClaim { key, app, standing }: &OriginClaim) {
-        self.shares(key).take(seq, alone(*app), *standing);
+    pub(super) fn take(&mut self, seq: Seq, OriginSlot { key, app, lane_class }: &OriginSlot) {
+        self.shares(key).take(seq, alone(*app), *lane_class);
         self.requests.insert(seq, key.clone());
     }
 
@@ -68,42 +68,42 @@ impl Origins {
         Some((key, app))
     }
 
-    pub(super) fn claim_of(&self, endpoint: EndpointId) -> Option<&OriginClaim> {
-        if self.claims.is_empty() { None } else { self.claims.get(&endpoint) }
+    pub(super) fn slot_of(&self, endpoint: EndpointId) -> Option<&OriginSlot> {
+        if self.slot.is_empty() { None } else { self.slot.get(&endpoint) }
     }
 
     /// Holds a place for a lane until its turn.
-    pub(super) fn claim(&mut self, endpoint: EndpointId, claim: OriginClaim) {
-        self.shares(&claim.key).claim(alone(claim.app), claim.standing);
-        self.claims.insert(endpoint, claim);
+    pub(super) fn grant_slot(&mut self, endpoint: EndpointId, slot: OriginSlot) {
+        self.shares(&slot.key).grant_slot(alone(slot.app), slot.lane_class);
+        self.slot.insert(endpoint, slot);
     }
 
-    pub(super) fn unclaim(&mut self, endpoint: EndpointId) -> Option<OriginClaim> {
-        if self.claims.is_empty() {
+    pub(super) fn release_slot(&mut self, endpoint: EndpointId) -> Option<OriginSlot> {
+        if self.slot.is_empty() {
             return None;
         }
-        let claim = self.claims.remove(&endpoint)?;
-        if let Some(shares) = self.of.get_mut(&claim.key) {
-            shares.unclaim(claim.app, claim.standing);
+        let slot = self.slot.remove(&endpoint)?;
+        if let Some(shares) = self.of.get_mut(&slot.key) {
+            shares.release_slot(slot.app, slot.lane_class);
         }
-        self.forget_idle(&claim.key);
-        Some(claim)
+        self.forget_idle(&slot.key);
+        Some(slot)
     }
 
     /// A lane waits until a place has come free that it may have. One that still stands in the line keeps its turn there.
-    pub(super) fn park(&mut self, endpoint: EndpointId, OriginClaim { key, app, standing }: OriginClaim) {
+    pub(super) fn park(&mut self, endpoint: EndpointId, OriginSlot { key, app, lane_class }: OriginSlot) {
         let stands_there =
-            |(in_line, lined_up_as): &(OriginKey, Standing)| *in_line == key && *lined_up_as == standing;
+            |(in_line, lined_up_as): &(OriginKey, LaneClass)| *in_line == key && *lined_up_as == lane_class;
         if !self.lined_up.get(&endpoint).is_some_and(stands_there) {
-            self.shares(&key).park(alone(app), standing, endpoint);
-            self.lined_up.insert(endpoint, (key, standing));
+            self.shares(&key).park(alone(app), lane_class, endpoint);
+            self.lined_up.insert(endpoint, (key, lane_class));
         }
     }
 
     /// The next lane that may have a place now: of all that wait there, or of an application. It has left the line.
     pub(super) fn next(&mut self, key: &OriginKey, app: Option<AppId>) -> Option<EndpointId> {
         let shares = self.of.get_mut(key)?;
-        let line = app.map_or(Line::All, Line::Application);
+        let line = app.map_or(FairScope::All, FairScope::Application);
         while let Some(endpoint) = shares.next(line) {
             // It may stand in another line by now.
             if self.lined_up.get(&endpoint).is_some_and(|(in_line, _)| in_line == key) {
@@ -129,11 +129,11 @@ impl Origins {
     }
 }
 
-impl Turns {
+impl Scheduler {
     /// Gives the place at its origin back that a lane was given and has not used, if there is one. The next that waits there
     /// may have it.
-    pub(super) fn unclaim_origin(&mut self, endpoint: EndpointId) {
-        if let Some(OriginClaim { key, app, .. }) = self.origins.unclaim(endpoint) {
+    pub(super) fn release_origin_slot(&mut self, endpoint: EndpointId) {
+        if let Some(OriginSlot { key, app, .. }) = self.origins.release_slot(endpoint) {
             self.unpark_origin(&key, app);
         }
     }
@@ -152,35 +152,35 @@ impl Turns {
     /// longer waits, or may not have them.
     fn give_origin_place(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
-        if !matches!(lane.place, Place::AtOrigin(_)) {
+        if !matches!(lane.place, LaneState::AwaitsOrigin(_)) {
             return false;
         }
-        // A lane at rest does not know its organization, but its line does. The standing is not always the one with which it was
+        // A lane at rest does not know its organization, but its line does. The lane_class is not always the one with which it was
         // parked.
-        let (owner, standing) = (Owner { app: lane.app, org: Some(key.0) }, lane.pace.standing());
-        let claim = OriginClaim { key: key.clone(), app: owner.app, standing };
-        if !self.origins.may_have(key, owner.app, standing) {
-            lane.place = Place::AtOrigin(standing);
-            self.origins.park(endpoint, claim);
+        let (owner, lane_class) = (LaneOwner { app: lane.app, org: Some(key.0) }, lane.pace.lane_class());
+        let slot = OriginSlot { key: key.clone(), app: owner.app, lane_class };
+        if !self.origins.may_have(key, owner.app, lane_class) {
+            lane.place = LaneState::AwaitsOrigin(lane_class);
+            self.origins.park(endpoint, slot);
             return false;
         }
-        match self.shares.leave(owner, standing) {
-            Leave::Yes => lane.claims = Some(self.shares.claim(owner, standing)),
+        match self.shares.leave(owner, lane_class) {
+            CapacityCheck::Available => lane.slot = Some(self.shares.grant_slot(owner, lane_class)),
             // All wait: it keeps the place at its origin until its turn comes.
-            Leave::Full => {}
-            Leave::Share => {
-                self.park(endpoint, owner, standing);
+            CapacityCheck::Full => {}
+            CapacityCheck::ShareUsed => {
+                self.park(endpoint, owner, lane_class);
                 return false;
             }
         }
-        lane.place = Place::Nowhere;
-        self.origins.claim(endpoint, claim);
+        lane.place = LaneState::Waiting;
+        self.origins.grant_slot(endpoint, slot);
         self.wake(endpoint);
         true
     }
 }
 
 /// At an origin there is one organization only, and applications share as organizations do elsewhere.
-fn alone(app: AppId) -> Owner {
-    Owner { app, org: Some(OrgId::from_bytes(*app.as_bytes())) }
+fn alone(app: AppId) -> LaneOwner {
+    LaneOwner { app, org: Some(OrgId::from_bytes(*app.as_bytes())) }
 }

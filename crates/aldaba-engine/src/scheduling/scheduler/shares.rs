@@ -1,40 +1,40 @@
 //! Who may have how much of a cap on deliveries in flight: first every organization, then its applications. The overall cap
 //! is shared so, and the cap of each origin (`origins.rs`).
 
-use super::lines::{Line, Lines};
-use crate::scheduling::lane::{Claim, FixedMap, Standing};
+use super::fair_queue::{FairQueue, FairScope};
+use crate::scheduling::lane::{FixedMap, LaneClass, Slot};
 use aldaba_delivery::{AppId, EndpointId, OrgId};
 use aldaba_store::Seq;
 use std::ops::{AddAssign, SubAssign};
 
 /// How many deliveries of lanes that are not known to answer quickly every application may have in
 /// flight at least, in a cap that is large enough.
-const FEW: usize = 8;
+const MIN_UNPROVEN_PER_APPLICATION: usize = 8;
 
 /// An organization may have so many times what is left free. Alone it comes to three quarters of what there is; two come to
 /// three sevenths each; and however many want it, something is left for the next one.
-const TIMES_FREE: usize = 3;
+const FREE_CAPACITY_FACTOR: usize = 3;
 
 /// The deliveries in flight, and the lanes that wait for a place.
 pub(super) struct Shares {
     flights: FixedMap<Seq, Flight>,
-    counts: Counts,
-    lines: Lines,
+    counts: InFlightCounts,
+    lines: FairQueue,
 }
 
-/// What is in flight, by the standing of its lanes and by whose it is. Places of lanes that were given one, and have not taken
+/// What is in flight, by the lane_class of its lanes and by whose it is. Places of lanes that were given one, and have not taken
 /// a delivery yet, count as deliveries.
-pub(super) struct Counts {
+pub(super) struct InFlightCounts {
     cap: usize,
-    all: Count,
+    all: InFlightCount,
     of_app: FixedMap<AppId, AppCount>,
-    of_org: FixedMap<OrgId, Count>,
+    of_org: FixedMap<OrgId, InFlightCount>,
 }
 
 /// Whose a lane is. A lane at rest does not know its organization; what it has counts for that from when one of the
 /// application's lanes says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct LaneOwner {
     pub(crate) app: AppId,
     pub(crate) org: Option<OrgId>,
 }
@@ -43,11 +43,11 @@ pub(crate) struct Owner {
 #[derive(Clone, Copy)]
 struct Flight {
     app: AppId,
-    standing: Standing,
+    lane_class: LaneClass,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct InFlightCount {
     all: usize,
     /// Of lanes that do not answer quickly, or are not known to.
     unproven: usize,
@@ -55,14 +55,14 @@ struct Count {
     slow: usize,
 }
 
-impl Count {
-    fn one(standing: Standing) -> Self {
-        let unproven = usize::from(standing != Standing::Answers);
-        Self { all: 1, unproven, slow: usize::from(standing == Standing::Slow) }
+impl InFlightCount {
+    fn one(lane_class: LaneClass) -> Self {
+        let unproven = usize::from(lane_class != LaneClass::Responsive);
+        Self { all: 1, unproven, slow: usize::from(lane_class == LaneClass::Slow) }
     }
 }
 
-impl AddAssign for Count {
+impl AddAssign for InFlightCount {
     fn add_assign(&mut self, other: Self) {
         self.all += other.all;
         self.unproven += other.unproven;
@@ -70,7 +70,7 @@ impl AddAssign for Count {
     }
 }
 
-impl SubAssign for Count {
+impl SubAssign for InFlightCount {
     fn sub_assign(&mut self, other: Self) {
         self.all -= other.all;
         self.unproven -= other.unproven;
@@ -81,24 +81,28 @@ impl SubAssign for Count {
 #[derive(Default)]
 struct AppCount {
     org: Option<OrgId>,
-    count: Count,
+    count: InFlightCount,
 }
 
 /// Whether one more may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leave {
-    Yes,
-    /// All lanes of this standing have to wait.
+pub(super) enum CapacityCheck {
+    Available,
+    /// All lanes of this lane_class have to wait.
     Full,
     /// Only those of this application have to, or of its organization.
-    Share,
+    ShareUsed,
 }
 
 impl Shares {
     pub(super) fn new(cap: usize) -> Self {
-        let counts =
-            Counts { cap, all: Count::default(), of_app: FixedMap::default(), of_org: FixedMap::default() };
-        Self { flights: FixedMap::default(), counts, lines: Lines::default() }
+        let counts = InFlightCounts {
+            cap,
+            all: InFlightCount::default(),
+            of_app: FixedMap::default(),
+            of_org: FixedMap::default(),
+        };
+        Self { flights: FixedMap::default(), counts, lines: FairQueue::default() }
     }
 
     #[cfg(test)]
@@ -121,52 +125,52 @@ impl Shares {
         self.counts.all.all == 0 && self.lines.nobody_waits()
     }
 
-    /// Whether anybody of this standing could have one more in flight.
-    pub(super) fn any(&self, standing: Standing) -> bool {
-        self.counts.any(standing)
+    /// Whether anybody of this lane_class could have one more in flight.
+    pub(super) fn any(&self, lane_class: LaneClass) -> bool {
+        self.counts.any(lane_class)
     }
 
     /// Whether this one may.
-    pub(super) fn leave(&self, owner: Owner, standing: Standing) -> Leave {
-        self.counts.leave(self.known(owner), standing)
+    pub(super) fn leave(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
+        self.counts.leave(self.known(owner), lane_class)
     }
 
     /// A lane at rest does not know its organization, but another of its application may have told it.
-    fn known(&self, owner: Owner) -> Owner {
-        Owner { org: owner.org.or_else(|| self.organization(owner.app)), ..owner }
+    fn known(&self, owner: LaneOwner) -> LaneOwner {
+        LaneOwner { org: owner.org.or_else(|| self.organization(owner.app)), ..owner }
     }
 
-    pub(super) fn take(&mut self, seq: Seq, owner: Owner, standing: Standing) {
-        self.flights.insert(seq, Flight { app: owner.app, standing });
-        self.claim(owner, standing);
+    pub(super) fn take(&mut self, seq: Seq, owner: LaneOwner, lane_class: LaneClass) {
+        self.flights.insert(seq, Flight { app: owner.app, lane_class });
+        self.grant_slot(owner, lane_class);
     }
 
     /// Holds a place for a lane until it takes a delivery.
-    pub(super) fn claim(&mut self, owner: Owner, standing: Standing) -> Claim {
+    pub(super) fn grant_slot(&mut self, owner: LaneOwner, lane_class: LaneClass) -> Slot {
         let owner = self.known(owner);
-        let of_org = self.counts.add(owner, standing);
+        let of_org = self.counts.add(owner, lane_class);
         self.lines.learn(owner);
-        Claim { standing, of_org }
+        Slot { lane_class, of_org }
     }
 
-    pub(super) fn unclaim(&mut self, app: AppId, standing: Standing) {
-        self.counts.subtract(app, standing);
+    pub(super) fn release_slot(&mut self, app: AppId, lane_class: LaneClass) {
+        self.counts.subtract(app, lane_class);
     }
 
     /// Gives a place back; returns the application that had it.
     pub(super) fn give_back(&mut self, seq: Seq) -> Option<AppId> {
-        let Flight { app, standing } = self.flights.remove(&seq)?;
-        self.counts.subtract(app, standing);
+        let Flight { app, lane_class } = self.flights.remove(&seq)?;
+        self.counts.subtract(app, lane_class);
         Some(app)
     }
 
     /// A lane waits until a place has come free that it may have.
-    pub(super) fn park(&mut self, owner: Owner, standing: Standing, endpoint: EndpointId) {
-        self.lines.park(self.known(owner), standing, endpoint);
+    pub(super) fn park(&mut self, owner: LaneOwner, lane_class: LaneClass, endpoint: EndpointId) {
+        self.lines.park(self.known(owner), lane_class, endpoint);
     }
 
     /// The next lane that may have a place now. It waits no longer.
-    pub(super) fn next(&mut self, line: Line) -> Option<EndpointId> {
+    pub(super) fn next(&mut self, line: FairScope) -> Option<EndpointId> {
         self.lines.next(line, &self.counts)
     }
 
@@ -176,14 +180,15 @@ impl Shares {
     }
 }
 
-impl Counts {
+impl InFlightCounts {
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.all == Count::default() && self.of_app.is_empty() && self.of_org.is_empty()
+        self.all == InFlightCount::default() && self.of_app.is_empty() && self.of_org.is_empty()
     }
 
-    fn any(&self, standing: Standing) -> bool {
-        self.all.all < self.cap && (standing == Standing::Answers || self.all.unproven < self.for_unproven())
+    fn any(&self, lane_class: LaneClass) -> bool {
+        self.all.all < self.cap
+            && (lane_class == LaneClass::Responsive || self.all.unproven < self.for_unproven())
     }
 
     /// A quarter of the cap is only for lanes that answer quickly, whatever the others do.
@@ -197,7 +202,7 @@ impl Counts {
     }
 
     fn share(&self) -> usize {
-        TIMES_FREE * (self.cap - self.all.all)
+        FREE_CAPACITY_FACTOR * (self.cap - self.all.all)
     }
 
     /// Whether this application may have one more in flight. Lanes that do not answer quickly, or are not known to, share
@@ -205,39 +210,44 @@ impl Counts {
     /// organization may still take; but everyone may have a few, even when others have filled it. Those of slow lanes end at
     /// half of the cap. So what one tenant's receivers do stays with that tenant, and any number of black holes leaves
     /// room for an endpoint that was never tried.
-    pub(super) fn leave(&self, owner: Owner, standing: Standing) -> Leave {
-        if !self.any(standing) {
-            return Leave::Full;
+    pub(super) fn leave(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
+        if !self.any(lane_class) {
+            return CapacityCheck::Full;
         }
         let (half, quarter) = (self.cap.div_ceil(2), self.cap.div_ceil(4));
         let (of_app, of_org) = self.of(owner);
         if of_app.all >= half || of_org.all >= self.share() {
-            return Leave::Share;
+            return CapacityCheck::ShareUsed;
         }
-        let few = (self.cap / 64).clamp(1, FEW);
+        let few = (self.cap / 64).clamp(1, MIN_UNPROVEN_PER_APPLICATION);
         // Where the organization is not known only what the application itself has may make it wait: it would stand in no line
         // that others move.
-        let leaves_room = standing != Standing::Slow || self.all.slow < half || !self.knows(owner);
+        let leaves_room = lane_class != LaneClass::Slow || self.all.slow < half || !self.knows(owner);
         let a_few = of_app.unproven < few
             && leaves_room
-            && of_org.unproven < TIMES_FREE * (self.for_unproven().saturating_sub(self.all.unproven));
-        let may_take = |of_org: usize, free: usize| (TIMES_FREE * free).saturating_sub(of_org);
+            && of_org.unproven
+                < FREE_CAPACITY_FACTOR * (self.for_unproven().saturating_sub(self.all.unproven));
+        let may_take = |of_org: usize, free: usize| (FREE_CAPACITY_FACTOR * free).saturating_sub(of_org);
         let shared = may_take(of_org.unproven, half.saturating_sub(self.all.unproven)).min(quarter);
         let slow = may_take(of_org.slow, quarter.saturating_sub(self.all.slow));
-        let of_shared = of_app.unproven < shared && (standing == Standing::Fresh || slow > 0);
-        if standing == Standing::Answers || a_few || of_shared { Leave::Yes } else { Leave::Share }
+        let of_shared = of_app.unproven < shared && (lane_class == LaneClass::New || slow > 0);
+        if lane_class == LaneClass::Responsive || a_few || of_shared {
+            CapacityCheck::Available
+        } else {
+            CapacityCheck::ShareUsed
+        }
     }
 
     /// Whether the organization is known.
-    fn knows(&self, owner: Owner) -> bool {
+    fn knows(&self, owner: LaneOwner) -> bool {
         owner.org.is_some() || self.of_app.get(&owner.app).is_some_and(|of_app| of_app.org.is_some())
     }
 
     /// What an application and its organization have. As long as the organization is not known the
     /// application is taken for all of it.
-    fn of(&self, owner: Owner) -> (Count, Count) {
+    fn of(&self, owner: LaneOwner) -> (InFlightCount, InFlightCount) {
         let of_app = self.of_app.get(&owner.app);
-        let count = of_app.map_or(Count::default(), |of_app| of_app.count);
+        let count = of_app.map_or(InFlightCount::default(), |of_app| of_app.count);
         let known = of_app.and_then(|of_app| of_app.org);
         let org = owner.org.or(known);
         let mut of_org = org.and_then(|org| self.of_org.get(&org)).copied().unwrap_or_default();
@@ -248,8 +258,8 @@ impl Counts {
     }
 
     /// Whether the organization is known.
-    fn add(&mut self, owner: Owner, standing: Standing) -> bool {
-        let one = Count::one(standing);
+    fn add(&mut self, owner: LaneOwner, lane_class: LaneClass) -> bool {
+        let one = InFlightCount::one(lane_class);
         self.all += one;
         let of_app = self.of_app.entry(owner.app).or_default();
         of_app.count += one;
@@ -266,8 +276,8 @@ impl Counts {
     }
 
     /// What has nothing needs no memory.
-    fn subtract(&mut self, app: AppId, standing: Standing) {
-        let one = Count::one(standing);
+    fn subtract(&mut self, app: AppId, lane_class: LaneClass) {
+        let one = InFlightCount::one(lane_class);
         self.all -= one;
         let Some(of_app) = self.of_app.get_mut(&app) else { return };
         of_app.count -= one;

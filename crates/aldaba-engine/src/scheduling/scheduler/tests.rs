@@ -2,8 +2,8 @@
 
 mod app_throttle;
 mod deleted;
+mod fair_queue;
 mod held;
-mod lines;
 mod ordered;
 mod origins;
 mod shares;
@@ -39,7 +39,7 @@ fn own_origin(endpoint: EndpointId) -> Origin {
 
 /// Lanes, and the store that they read from.
 struct World {
-    turns: Turns,
+    scheduler: Scheduler,
     /// What waits, by lane.
     rows: BTreeMap<EndpointId, Vec<PendingDelivery>>,
     apps: BTreeMap<EndpointId, AppId>,
@@ -57,9 +57,9 @@ struct World {
 impl World {
     /// Lanes with `rows` due deliveries each, of the applications that `app` says.
     fn new(options: Options, lanes: u8, rows: i64, app: fn(u8) -> u8) -> Self {
-        let turns = Turns::new(options, Gates::default());
+        let scheduler = Scheduler::new(options, Gates::default());
         let mut world = Self {
-            turns,
+            scheduler,
             rows: BTreeMap::new(),
             apps: BTreeMap::new(),
             org: one_organization,
@@ -79,7 +79,7 @@ impl World {
         let (endpoint, app) = (lane_id(lane), AppId::from_bytes([app; 20]));
         self.rows.insert(endpoint, (0..rows).map(|row| row_of(lane, row)).collect());
         self.apps.insert(endpoint, app);
-        self.turns.open(endpoint, app, Timestamp::from_millis(0));
+        self.scheduler.open(endpoint, app, Timestamp::from_millis(0));
     }
 
     fn of(mut self, org: fn(AppId) -> OrgId) -> Self {
@@ -91,7 +91,7 @@ impl World {
     fn started(&mut self) -> Vec<(EndpointId, Seq)> {
         let mut started = Vec::new();
         loop {
-            let actions = self.turns.run_once(self.now);
+            let actions = self.scheduler.run_once(self.now);
             if actions.is_empty() {
                 return started;
             }
@@ -100,11 +100,11 @@ impl World {
                     Action::Read(endpoint) => self.read(endpoint),
                     Action::Refill(query) => {
                         let rows = self.due(&query);
-                        self.turns.refilled(query.endpoint, &rows, query.limit);
+                        self.scheduler.refilled(query.endpoint, &rows, query.limit);
                     }
                     Action::Attempt(start) => started.push((start.endpoint, start.waiting.seq)),
                     Action::End(..) => panic!("nothing ends in these tests"),
-                    Action::Search(search) => self.turns.searched(search.endpoint, None, self.now),
+                    Action::Search(search) => self.scheduler.searched(search.endpoint, None, self.now),
                 }
             }
         }
@@ -115,7 +115,7 @@ impl World {
         let (org, origin) = ((self.org)(app), (self.origin)(endpoint));
         let Self { ordering, app_rate, policy, .. } = *self;
         let target = Target { app, org, ordering, app_rate, origin, ..Target::sample(policy) };
-        self.turns.opened(endpoint, target, Health::default(), self.now);
+        self.scheduler.opened(endpoint, target, Health::default(), self.now);
     }
 
     fn due(&self, query: &DueQuery) -> Vec<PendingDelivery> {
@@ -132,8 +132,8 @@ impl World {
     /// An attempt ends; with `false` nobody answered it. Either way its delivery is settled.
     fn end(&mut self, (endpoint, seq): (EndpointId, Seq), answered: bool) {
         self.rows.entry(endpoint).or_default().retain(|row| row.seq != seq);
-        self.turns.left_wire(endpoint, seq, Some((answered, Duration::from_millis(1))));
-        self.turns.landed(endpoint, seq, None, self.now);
+        self.scheduler.left_wire(endpoint, seq, Some((answered, Duration::from_millis(1))));
+        self.scheduler.recorded(endpoint, seq, None, self.now);
     }
 }
 

@@ -88,7 +88,7 @@ pub enum Change {
         org: OrgId,
         notices: Vec<NoticeNumber>,
     },
-    /// Deletes the payload of a message. What waits of it is left to whoever ends it.
+    /// Deletes the payload of a message. Its pending deliveries are left to the caller.
     ExpungeMessage {
         app: AppId,
         message: MessageId,

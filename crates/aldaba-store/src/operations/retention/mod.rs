@@ -9,7 +9,7 @@ mod walk;
 pub(crate) use remove::remove;
 use search::newest_delivered;
 pub use search::{Cutoff, ExpiredItem, Search, SettledPosition, StoredKey};
-pub(crate) use search::{Page, deleted_applications, kept_endpoints};
+pub(crate) use search::{SearchPage, deleted_applications, kept_endpoints};
 pub use walk::RetentionWalk;
 
 use crate::RemovedCounts;

@@ -79,7 +79,7 @@ impl Remover<'_> {
             }
             ExpiredItem::Gate(key, before) => counts.gates += gate::remove_old(tx, key, *before)? as u64,
             ExpiredItem::Replay(id, before) => {
-                counts.replays += replay::remove_ended(tx, *id, *before)? as u64
+                counts.replays += replay::remove_ended(tx, *id, *before)? as u64;
             }
             ExpiredItem::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,
             ExpiredItem::RevokedToken(mark, before) => {

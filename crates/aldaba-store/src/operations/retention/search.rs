@@ -113,14 +113,14 @@ pub enum Search {
 
 /// What a search has found.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct SearchPage {
     pub(crate) items: Vec<ExpiredItem>,
     /// How to go on where the search ended at its limit: from where it was, or the same again once this is removed.
     pub(crate) next: Option<Search>,
 }
 
 impl Search {
-    pub(super) fn run(&self, reading: &dyn Reading, budget: RetentionBudget) -> Result<Page> {
+    pub(super) fn run(&self, reading: &dyn Reading, budget: RetentionBudget) -> Result<SearchPage> {
         let (limit, rows) = (budget.found, budget.rows);
         let items = match self {
             Self::Applications { after } => return unused_applications(reading, *after, rows),
@@ -128,7 +128,7 @@ impl Search {
             Self::Payloads { after, now } => return old_payloads(reading, *after, *now, rows),
             Self::Keys { after, before } => return keys::expired(reading, after.as_ref(), *before, rows),
             Self::Endpoints(endpoints) => {
-                return Ok(Page { items: unused_endpoints(reading, endpoints)?, next: None });
+                return Ok(SearchPage { items: unused_endpoints(reading, endpoints)?, next: None });
             }
             Self::Deliveries(cutoffs) => cut_off(reading, cutoffs, limit),
             Self::Counters(endpoints, before) => statistics::old_counters(reading, endpoints, *before, limit),
@@ -141,7 +141,7 @@ impl Search {
             Self::Revocations(before) => token::needless(reading, *before, limit),
         }?;
         let next = (items.len() >= limit).then(|| self.clone());
-        Ok(Page { items, next })
+        Ok(SearchPage { items, next })
     }
 }
 
@@ -291,14 +291,14 @@ pub(super) fn is_application_unused(reading: &dyn Reading, app: AppId) -> Result
     reading.exists(&APPLICATION_UNUSED, values![app])
 }
 
-fn unused_applications(reading: &dyn Reading, after: Option<AppId>, limit: usize) -> Result<Page> {
+fn unused_applications(reading: &dyn Reading, after: Option<AppId>, limit: usize) -> Result<SearchPage> {
     let found = deleted_applications(reading, after, limit)?;
     let mut stale = Vec::new();
     for app in &found {
         stale.extend(is_application_unused(reading, *app)?.then_some(ExpiredItem::Application(*app)));
     }
     let next = (found.len() == limit).then(|| Search::Applications { after: found.last().copied() });
-    Ok(Page { items: stale, next })
+    Ok(SearchPage { items: stale, next })
 }
 
 pub(super) fn has_delivery(reading: &dyn Reading, message: MessageId) -> Result<bool> {
@@ -311,7 +311,7 @@ fn lonely_messages(
     after: Option<MessagesCursor>,
     created: (Timestamp, Timestamp),
     limit: usize,
-) -> Result<Page> {
+) -> Result<SearchPage> {
     let (first, end) = (MessageId::first_at(created.0), MessageId::first_at(created.1));
     let begin = |after: AppId| -> Result<Option<MessagesCursor>> {
         let app: Option<AppId> = reading.one(&NEXT_APPLICATION, values![after])?;
@@ -332,11 +332,11 @@ fn lonely_messages(
             }
         }
         if rows >= limit {
-            return Ok(Page { items, next: Some(Search::Messages { after: cursor, created }) });
+            return Ok(SearchPage { items, next: Some(Search::Messages { after: cursor, created }) });
         }
         cursor = begin(app)?;
     }
-    Ok(Page { items, next: None })
+    Ok(SearchPage { items, next: None })
 }
 
 fn old_payloads(
@@ -344,7 +344,7 @@ fn old_payloads(
     after: Option<PayloadsCursor>,
     now: Timestamp,
     limit: usize,
-) -> Result<Page> {
+) -> Result<SearchPage> {
     let from = after.unwrap_or(PayloadsCursor {
         until: Timestamp::MIN,
         app: AppId::from_bytes([0; 20]),
@@ -360,5 +360,5 @@ fn old_payloads(
             items.push(ExpiredItem::Payload(app, message));
         }
     }
-    Ok(Page { items, next })
+    Ok(SearchPage { items, next })
 }

@@ -139,8 +139,8 @@ impl RetentionWalk {
                 Task::Rank { application, counted, newest } => {
                     self.rank(reading, rules, now, (application, counted, newest))?;
                 }
-                Task::Search(search, continued) => self.run(reading, search, continued, budget)?,
-                Task::Repeat(search) => self.run(reading, search, usize::MAX, budget)?,
+                Task::Search(search, continued) => self.run(reading, &search, continued, budget)?,
+                Task::Repeat(search) => self.run(reading, &search, usize::MAX, budget)?,
                 Task::SurplusGates => self.found.extend(take(&mut self.surplus_gates)),
             }
             break;
@@ -288,14 +288,14 @@ impl RetentionWalk {
     fn run(
         &mut self,
         reading: &dyn Reading,
-        search: Search,
+        search: &Search,
         continued: usize,
         budget: RetentionBudget,
     ) -> Result<()> {
         let page = search.run(reading, budget)?;
         self.has_removed = false;
         self.found.extend(page.items);
-        match (&search, &page.next) {
+        match (search, &page.next) {
             (Search::Messages { created, .. }, None) => self.messages_before = Some(created.1),
             (_, Some(Search::Payloads { after, .. })) => self.payloads = *after,
             (Search::Payloads { .. }, _) => self.payloads = None,
@@ -305,11 +305,9 @@ impl RetentionWalk {
         }
         // What is found again and does not go would be found without end.
         let next = page.next.filter(|_| continued > 1);
-        self.first(
-            next.map(
-                |next| if next == search { Task::Repeat(next) } else { Task::Search(next, continued - 1) },
-            ),
-        );
+        self.first(next.map(|next| {
+            if next == *search { Task::Repeat(next) } else { Task::Search(next, continued - 1) }
+        }));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! An event comes in: message, deliveries and keys.
 
-use crate::operations::codes::{Code, State};
+use crate::operations::codes::{Code, StoredState};
 use crate::operations::keys::{FIND_TEXT, KEEP_TEXT, Kept, KeyKind, UniqueKey};
 use crate::operations::{Batch, Result, application, audit, endpoint, names, policy, profile};
 use crate::sqlite::transaction::prepare;
@@ -165,7 +165,7 @@ impl<'c> Accepting<'c> {
                     delivery.endpoint.as_bytes(),
                     message.id.as_bytes(),
                     message.created_at.millis(),
-                    State::Skipped.code(),
+                    StoredState::Skipped.code(),
                     reason.code(),
                 ))?;
                 continue;

@@ -23,7 +23,7 @@ const LAST_TRIED: &str = "
     SELECT started_at FROM attempt INDEXED BY attempt_message
     WHERE message = ?1 AND seq = ?2 AND made_by <> ?3 ORDER BY rowid DESC LIMIT 1";
 
-type Owner = (AppId, OrgId, String);
+type EndpointOwner = (AppId, OrgId, String);
 
 pub(super) fn not_due(
     connection: &Connection,
@@ -34,7 +34,7 @@ pub(super) fn not_due(
     let mut walk = connection.prepare_cached(NOT_DUE)?;
     let mut owner = connection.prepare_cached("SELECT app, org, policy FROM endpoint WHERE id = ?1")?;
     let mut attempt = connection.prepare_cached(LAST_TRIED)?;
-    let mut owners: HashMap<EndpointId, Option<Owner>> = HashMap::new();
+    let mut owners: HashMap<EndpointId, Option<EndpointOwner>> = HashMap::new();
     let mut found = Vec::new();
     let turns: Vec<(Timestamp, Seq, EndpointId)> =
         all(&mut walk, (after.due_at.millis(), after.seq.0, count(limit)))?;
@@ -43,7 +43,7 @@ pub(super) fn not_due(
         let known = match owners.get(&endpoint) {
             Some(known) => known.clone(),
             None => {
-                let read: Option<Owner> = one(&mut owner, (endpoint.as_bytes(),))?;
+                let read: Option<EndpointOwner> = one(&mut owner, (endpoint.as_bytes(),))?;
                 owners.insert(endpoint, read.clone());
                 read
             }

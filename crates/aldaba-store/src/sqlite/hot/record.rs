@@ -1,6 +1,6 @@
 //! A result is recorded: the fence and the transition, and the attempt. Its other effects are in `operations/result.rs`.
 
-use crate::operations::codes::{Code, State};
+use crate::operations::codes::{Code, StoredState};
 use crate::operations::result::{self, INSERT_ATTEMPT_TEXT};
 use crate::operations::{Batch, Result};
 use crate::sqlite::transaction::prepare;
@@ -50,7 +50,7 @@ impl<'c> Recording<'c> {
         let (seq, before) = (record.seq.0, record.attempts_before);
         let ending = match record.transition {
             // Its due time may have been corrected while the attempt was made.
-            Transition::Retry { .. } if record.is_by_hand() => {
+            Transition::Retry { .. } if record.is_manual() => {
                 return Ok(self.waits.exists((seq, before))?);
             }
             Transition::Retry { due_at } => {
@@ -60,8 +60,8 @@ impl<'c> Recording<'c> {
             Transition::Stop { reason, .. } => Ending::Dead(reason),
         };
         let (state, reason) = match ending {
-            Ending::Delivered => (State::Delivered, None),
-            Ending::Dead(reason) => (State::Dead, Some(reason.code())),
+            Ending::Delivered => (StoredState::Delivered, None),
+            Ending::Dead(reason) => (StoredState::Dead, Some(reason.code())),
         };
         let settled = self.settle.execute((seq, before, made, state.code(), record.at.millis(), reason))?;
         Ok(settled == 1)

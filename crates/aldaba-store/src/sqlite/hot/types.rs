@@ -24,13 +24,13 @@ const TRIES: usize = 8;
 /// What is counted and not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    state: Mutex<State>,
+    state: Mutex<UnwrittenTypes>,
     settled: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    unwritten: TypeCounts,
+struct UnwrittenTypes {
+    counts: TypeCounts,
     attempts: i64,
     /// When the first of it was counted.
     since: Option<Duration>,
@@ -49,7 +49,7 @@ impl Types {
         let mut state = types.state.lock();
         for (app, at, success, event_type) in uncounted {
             state.attempts += 1;
-            state.unwritten.add((app, Hour::of(at), event_type), [1, i64::from(success)]);
+            state.counts.add((app, Hour::of(at), event_type), [1, i64::from(success)]);
         }
         state.since = (state.attempts > 0).then_some(Duration::ZERO);
         drop(state);
@@ -72,7 +72,7 @@ impl Types {
         }
         state.writing = true;
         // Only this thread changes it, and readers need not wait for the statements.
-        let unwritten = state.unwritten.0.clone();
+        let unwritten = state.counts.0.clone();
         drop(state);
         let mut add = connection.prepare_cached(ADD)?;
         for ((app, Hour(hour), event_type), [attempts, successes]) in &unwritten {
@@ -87,12 +87,12 @@ impl Types {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.writing) && counted.is_some() {
             let written = state.written + 1;
-            *state = State { written, ..State::default() };
+            *state = UnwrittenTypes { written, ..UnwrittenTypes::default() };
         }
         for (key, counts) in counted.unwrap_or_default().0 {
             state.attempts += counts[0];
             state.since.get_or_insert_with(|| clock.now());
-            state.unwritten.add(key, counts);
+            state.counts.add(key, counts);
         }
         self.settled.notify_all();
     }
@@ -135,7 +135,7 @@ impl Types {
             query.event_types.is_empty() || query.event_types.iter().any(|wanted| wanted == event_type)
         };
         let first = (query.app, query.first, Arc::from(""));
-        let of_app = state.unwritten.0.range(first..);
+        let of_app = state.counts.0.range(first..);
         let of_app = of_app.take_while(|((app, hour, _), _)| *app == query.app && *hour <= query.last);
         let counts = |[attempts, successes]: [i64; 2]| {
             let number = |number: i64| u64::try_from(number).unwrap_or(0);

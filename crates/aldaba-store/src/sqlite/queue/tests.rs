@@ -8,7 +8,7 @@ const WAIT: u64 = 100;
 
 /// A queue whose time moves only when told, and how many it has refused.
 struct Scene {
-    queue: Queue,
+    queue: WriteQueue,
     failure: Failure,
     millis: Arc<AtomicU64>,
     refused: Arc<AtomicUsize>,
@@ -26,7 +26,7 @@ impl Scene {
             wait: Duration::from_millis(WAIT),
             batch: Room { operations: BATCH, bytes: 1 << 10 },
         };
-        let queue = Queue::new(limits, clock);
+        let queue = WriteQueue::new(limits, clock);
         Self { queue, failure: Failure::none(), millis, refused: Arc::default() }
     }
 
@@ -34,7 +34,7 @@ impl Scene {
         self.millis.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Hands one in; whether it was taken.
+    /// Submits one; returns whether it was taken.
     fn put(&self, class: Class) -> bool {
         self.put_large(class, 0)
     }
@@ -211,8 +211,8 @@ fn a_step_of_a_replay_is_bulk_work_and_takes_no_room_from_commands() {
 
 #[test]
 fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
-    let mut lines = Lines::default();
-    let put = |lines: &mut Lines, class: Class, count: usize| {
+    let mut lines = ClassQueues::default();
+    let put = |lines: &mut ClassQueues, class: Class, count: usize| {
         for _ in 0..count {
             let (op, reply) = match class {
                 Class::Result => (Op::Record(Vec::new()), Reply::Record(Done::new(drop))),
@@ -221,7 +221,7 @@ fn a_burst_of_results_does_not_make_the_commits_of_a_few_messages_long() {
             lines.put(op, reply, Duration::ZERO);
         }
     };
-    let take = |lines: &mut Lines, now: Duration| {
+    let take = |lines: &mut ClassQueues, now: Duration| {
         let batch = lines.take(Room { operations: 128, bytes: 1 << 20 }, now);
         let results = batch.ops.iter().filter(|op| op.class() == Class::Result).count();
         (results, batch.ops.len() - results)
@@ -279,7 +279,7 @@ fn message(deliveries: usize) -> (Op, Reply) {
 
 /// How many results, messages and commands a batch has, of many of each that wait, where an operation takes so long.
 fn of_many(deliveries: usize, micros: u64) -> (usize, usize, usize) {
-    let mut lines = Lines::default();
+    let mut lines = ClassQueues::default();
     for operations in [1, 101] {
         lines.cost.begin(Duration::ZERO, operations);
         lines.cost.end(Duration::from_micros(400 + (operations as u64 - 1) * micros));
@@ -311,7 +311,7 @@ fn messages_with_many_deliveries_make_a_commit_larger_as_long_as_it_stays_quick(
 #[test]
 fn messages_with_many_deliveries_do_not_outrun_the_results() {
     let taken = |results: usize| {
-        let mut lines = Lines::default();
+        let mut lines = ClassQueues::default();
         for _ in 0..100 {
             let (op, reply) = message(50);
             lines.put(op, reply, Duration::ZERO);

@@ -248,7 +248,7 @@ async fn put(
     // The name in the path stays the application's uid: otherwise the same request would create another one next
     // time.
     let names_none = bounded_json::fields(&body.bytes).is_ok_and(|fields| !fields.contains_key("uid"));
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let Some(current) = questions.find_application(&key).await? else {
             // Checked after each read: another request may just have deleted it.
@@ -258,7 +258,7 @@ async fn put(
             let asked = NewApplication { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_application(asked, once).await {
                 // Another request has just created it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(&caller, error, Subject::Application, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
@@ -270,7 +270,7 @@ async fn put(
             new.uid.clone_from(&current.uid);
         }
         match api.directory(&caller).update_application(&current, new.clone()).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::Application, new.uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
@@ -284,7 +284,7 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.ask(&caller).application(&key).await?;
         let given: Map<String, Value> = bounded_json::body(&body.bytes)?;
@@ -304,7 +304,7 @@ async fn patch(
         let new = read_change(current.org, merged.to_string().as_bytes())?;
         let uid = new.uid.clone();
         match api.directory(&caller).update_application(&current, new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::Application, uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
@@ -322,11 +322,11 @@ async fn set_alert_email(
     let email = fields.string("email");
     let email = fields.checked("email", email, |email| is_address(email));
     fields.finish()?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.ask(&caller).application(&key).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
         }
     }

@@ -89,7 +89,7 @@ async fn logout(State(api): State<Api>, caller: Caller) -> Result<StatusCode, Er
     match caller.shown() {
         CallerCredential::Key { id, .. } => directory.revoke_key(caller.org(), id).await?,
         CallerCredential::Token { mark, expires_at } => {
-            directory.revoke_token(caller.org(), mark, expires_at).await?
+            directory.revoke_token(caller.org(), mark, expires_at).await?;
         }
     }
     Ok(StatusCode::NO_CONTENT)

@@ -97,7 +97,7 @@ pub(crate) async fn one(
     let scope = api.ask(&caller).application(&app).await?;
     let (app, seq) = (scope.id, api.delivery_ids.read(&id)?);
     let entry = |action| api.engine.entry(caller.actor(), AuditAction::new(action, &id).of_app(app));
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let DeliveryView { status, .. } = scope.delivery(seq).await?;
         let Some(waiting) = cancel(app, &status) else {
@@ -115,7 +115,7 @@ pub(crate) async fn one(
                 let detail = "An attempt is being made at this moment; try again when it has ended";
                 return Err(Error::later(StatusCode::CONFLICT, Code::InFlight, detail, 1));
             }
-            _ => tries.again().await?,
+            _ => retry.wait().await?,
         }
     }
 }

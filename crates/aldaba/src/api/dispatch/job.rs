@@ -14,7 +14,7 @@ use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, OrgId};
-use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, Sent};
+use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
 use aldaba_store::{Dispatch, DispatchKind, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -234,7 +234,7 @@ async fn create(
         }
         other => other.into(),
     })?;
-    if let Sent::Before { message } = sent
+    if let SendReceipt::Repeated { message } = sent
         && let Some(before) = application.find_dispatch(message).await?
     {
         let record = render(&api, caller.org(), &before);

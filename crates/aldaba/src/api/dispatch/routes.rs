@@ -16,7 +16,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
 use aldaba_engine::wire::{BasicCredentials, TargetUrl};
-use aldaba_engine::{NewDispatch, NewEvent, Sent};
+use aldaba_engine::{NewDispatch, NewEvent, SendReceipt};
 use aldaba_store::{DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -286,7 +286,7 @@ async fn create(
     let body = pending.read().await?;
     let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
     let (sent, endpoint_id) = api.engine.dispatch(&application.by_id(), dispatch.clone()).await?;
-    if let Sent::Before { message } = sent
+    if let SendReceipt::Repeated { message } = sent
         && let Some(before) = application.find_dispatch(message).await?
     {
         return Ok(json::answer(StatusCode::ACCEPTED, &render(&api, caller.org(), &before)));
@@ -299,8 +299,8 @@ async fn create(
         event_id: dispatch.event.event_id.as_deref(),
         event_type: &dispatch.event.event_type,
         deliver_at: match sent {
-            Sent::New { deliver_at, .. } => deliver_at,
-            Sent::Before { .. } => dispatch.event.deliver_at,
+            SendReceipt::New { deliver_at, .. } => deliver_at,
+            SendReceipt::Repeated { .. } => dispatch.event.deliver_at,
         },
         record: Record::new(&dispatch.url, &payload, most, at),
     };
@@ -308,11 +308,11 @@ async fn create(
 }
 
 /// The accepted message, and when it was accepted.
-pub(crate) fn sent_at(sent: &Sent) -> (MessageId, Timestamp) {
+pub(crate) fn sent_at(sent: &SendReceipt) -> (MessageId, Timestamp) {
     match sent {
-        Sent::New { message, at, .. } => (*message, *at),
+        SendReceipt::New { message, at, .. } => (*message, *at),
         // The message is no longer kept; its key is.
-        Sent::Before { message } => (*message, message.created_at()),
+        SendReceipt::Repeated { message } => (*message, message.created_at()),
     }
 }
 

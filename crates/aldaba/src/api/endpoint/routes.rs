@@ -198,7 +198,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&app).await?;
     let body = pending.read().await?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = application.endpoint(&key).await?;
         let (merged, given) = merge(&current, &body.bytes)?;
@@ -209,7 +209,7 @@ pub(crate) async fn patch(
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::from(&current), uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }
@@ -230,7 +230,7 @@ pub(crate) async fn put(
     }
     let (once, body) = (pending.once(application.org, &[key.as_bytes()]), pending.read().await?);
     let given = changes(&body.bytes)?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = application.find_endpoint(&key).await?;
         let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
@@ -245,7 +245,7 @@ pub(crate) async fn put(
                 (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
             match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
                 // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(&caller, error, subject, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(json::answer(StatusCode::CREATED, &render(&made)));
@@ -267,7 +267,7 @@ pub(crate) async fn put(
         let resume = given.get("disabled") == Some(&Value::Bool(false));
         let uid = new.config.uid.clone();
         match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::from(&current), uid).await),
             Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
         }

@@ -12,7 +12,7 @@ use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::OrgId;
-use aldaba_engine::{NewEvent, Schemas, SendError, Sent};
+use aldaba_engine::{NewEvent, Schemas, SendError, SendReceipt};
 use aldaba_store::{Content, Message};
 use axum::extract::State;
 use axum::response::Response;
@@ -111,8 +111,8 @@ async fn send(
         error => error.into(),
     })?;
     let (id, created_at) = match sent {
-        Sent::New { message, at, .. } => (message, at),
-        Sent::Before { message } => {
+        SendReceipt::New { message, at, .. } => (message, at),
+        SendReceipt::Repeated { message } => {
             if let Some(before) = application.find_message(&message.to_string()).await? {
                 return Ok(answer(&before));
             }

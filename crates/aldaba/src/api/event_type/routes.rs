@@ -215,13 +215,13 @@ async fn patch(
 ) -> Result<Response, Error> {
     find(&api, &caller, &name)?;
     let bytes = pending.read().await?.bytes;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = find(&api, &caller, &name)?;
         let (body, before) = (bytes.clone(), current.clone());
         let new = apart(move || merge(&before, &body)).await?;
         match api.directory(&caller).change_event_type(&current, &new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&*changed?))),
         }
     }

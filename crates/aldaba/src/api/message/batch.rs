@@ -13,7 +13,7 @@ use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::MessageId;
-use aldaba_engine::{IdempotencyDigest, NewEvent, Sent};
+use aldaba_engine::{IdempotencyDigest, NewEvent, SendReceipt};
 use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
@@ -129,7 +129,9 @@ async fn create(
     let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
-            Ok(Sent::New { message, .. } | Sent::Before { message }) => MessageBatchResult::accepted(message),
+            Ok(SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) => {
+                MessageBatchResult::accepted(message)
+            }
             Err(error) => MessageBatchResult::refused(error.into()),
         });
     }

@@ -15,7 +15,7 @@ use crate::api::{Api, Error};
 use crate::questions::ApplicationScope;
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_engine::{NewEvent, Sent};
+use aldaba_engine::{NewEvent, SendReceipt};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
@@ -199,8 +199,8 @@ pub(crate) async fn create(
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
     match sent {
-        Sent::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
-        Sent::Before { message } => {
+        SendReceipt::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
+        SendReceipt::Repeated { message } => {
             let application = api.ask(&caller).application(&which.key).await?;
             match application.find_message(&message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),

@@ -286,7 +286,7 @@ async fn put(
     // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
     let names_none = crate::api::request::bounded_json::fields(&body.bytes)
         .is_ok_and(|fields| !fields.contains_key("uid"));
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let Some(current) = api.ask(&caller).find_source(&key).await? else {
             // Asked at each look: another request may just have deleted it.
@@ -296,7 +296,7 @@ async fn put(
             let asked = NewSource { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_source(asked, once).await {
                 // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => tries.again().await?,
+                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
                     return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
@@ -311,7 +311,7 @@ async fn put(
         }
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
@@ -327,7 +327,7 @@ async fn patch(
 ) -> Result<Response, Error> {
     api.ask(&caller).source(&key).await?;
     let body = pending.read().await?;
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.ask(&caller).source(&key).await?;
         let before = before(&api, &current)?;
@@ -335,7 +335,7 @@ async fn patch(
         may_change(&body.bytes, &before, &new)?;
         let uid = new.uid.clone();
         match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
             Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
         }
@@ -374,11 +374,11 @@ async fn rotate(
     // From here on by its id: the uid may become another source's.
     let id = api.ask(&caller).source(&key).await?.id;
     let once = pending.once(caller.org(), &[id.as_bytes()]);
-    let mut tries = api.engine.directory().tries();
+    let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.ask(&caller).source(&id.to_string()).await?;
         match api.directory(&caller).rotate_source_token(&current, once).await {
-            Err(ChangeError::Unsettled) => tries.again().await?,
+            Err(ChangeError::Unsettled) => retry.wait().await?,
             rotated => {
                 let token = api.engine.directory().source_token(&rotated?).map_err(ChangeError::from)?;
                 let out = RotateTokenOut { ingest_url: ingest_url(&base, &token) };

@@ -174,7 +174,7 @@ impl Endpoint {
         match scenario::number_of(body) {
             Some(number) => counters.arrived(self.lane, number, now),
             None => {
-                counters.recent_events.note(now, self.script.name, "took a message of yours".into(), None)
+                counters.recent_events.note(now, self.script.name, "took a message of yours".into(), None);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::api::shown_time;
 use aldaba_delivery::filter::UnmetCondition;
 use aldaba_delivery::{Availability, GateScope, HealthStatus, Policy, Timestamp};
-use aldaba_engine::{HostHold, Mismatch, Outlook};
+use aldaba_engine::{HostHold, Mismatch, WaitReasons};
 use aldaba_store::{DeliveryState, DeliveryStatus, Endpoint, Message, PendingDelivery, Subscription};
 
 /// What is said about one delivery, or about its absence.
@@ -31,7 +31,7 @@ pub(crate) struct DeliveryFacts<'a> {
     pub(crate) delivery: &'a DeliveryStatus,
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) policy: &'a Policy,
-    pub(crate) outlook: Outlook,
+    pub(crate) wait_reasons: WaitReasons,
     /// The first that waits for an ordered endpoint, if it is another one.
     pub(crate) ahead: Option<PendingDelivery>,
     /// Which attempt has delivered it, if that is kept.
@@ -83,23 +83,23 @@ fn waiting(facts: &DeliveryFacts<'_>, due_at: Timestamp, now: Timestamp) -> Why 
         let text = "Waits for an earlier message: the endpoint gets them in order";
         return Why::new("in_order", text).at(ahead.due_at.max(due_at).max(now));
     }
-    if facts.outlook.paused {
+    if facts.wait_reasons.paused {
         let text = "Nothing is sent at present: the server is stopping, or its disk cannot be written";
         return Why::new("paused", text).at(due_at.max(now));
     }
     if due_at > now {
         return planned(facts, due_at).at(due_at);
     }
-    if let Some(until) = facts.outlook.throttled_until {
+    if let Some(until) = facts.wait_reasons.throttled_until {
         let rate = facts.endpoint.config.throttle_rate.unwrap_or_default();
         let text = format!("Due; the endpoint gets at most {rate} requests a second");
         return Why::new("throttled", text).at(until);
     }
-    if let Some(until) = facts.outlook.app_throttled_until {
+    if let Some(until) = facts.wait_reasons.app_throttled_until {
         let text = "Due; the application's endpoints have had as many requests as its throttleRate allows";
         return Why::new("application_throttled", text).at(until);
     }
-    if facts.outlook.origin_busy {
+    if facts.wait_reasons.origin_busy {
         let text = "Due; as many requests are on their way to the host as may be (`requests_per_origin`)";
         return Why::new("host_busy", text).at(due_at);
     }
@@ -124,7 +124,7 @@ fn deleted(facts: &DeliveryFacts<'_>) -> Option<Why> {
 
 fn in_flight(facts: &DeliveryFacts<'_>) -> Option<Why> {
     let attempt = facts.delivery.attempts + 1;
-    facts.outlook.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
+    facts.wait_reasons.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
 }
 
 fn turned_off(facts: &DeliveryFacts<'_>) -> Option<Why> {
@@ -173,7 +173,7 @@ fn held_endpoint(facts: &DeliveryFacts<'_>, now: Timestamp) -> Option<Why> {
 }
 
 fn held_host(facts: &DeliveryFacts<'_>) -> Option<Why> {
-    let HostHold { scope, until } = facts.outlook.hold?;
+    let HostHold { scope, until } = facts.wait_reasons.hold?;
     let what = match scope {
         GateScope::Host => "the host cannot be reached",
         GateScope::Application(_) => "the host fails for this application",

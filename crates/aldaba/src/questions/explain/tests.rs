@@ -47,7 +47,7 @@ fn delivery_that(state: DeliveryState, attempts: u32) -> DeliveryStatus {
 struct Case {
     delivery: DeliveryStatus,
     endpoint: Endpoint,
-    outlook: Outlook,
+    wait_reasons: WaitReasons,
     delivered_by: Option<u32>,
 }
 
@@ -55,7 +55,7 @@ impl Case {
     fn waiting(due_in: i64, attempts: u32) -> Self {
         let state = DeliveryState::Waiting { due_at: seconds(due_in) };
         let delivery = delivery_that(state, attempts);
-        Self { delivery, endpoint: endpoint(), outlook: Outlook::default(), delivered_by: None }
+        Self { delivery, endpoint: endpoint(), wait_reasons: WaitReasons::default(), delivered_by: None }
     }
 
     fn why(&self) -> Why {
@@ -64,7 +64,7 @@ impl Case {
             delivery: &self.delivery,
             endpoint: &self.endpoint,
             policy: &policy,
-            outlook: self.outlook,
+            wait_reasons: self.wait_reasons,
             ahead: None,
             delivered_by: self.delivered_by,
             error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
@@ -105,18 +105,18 @@ fn what_waits_says_what_for() {
     let text = "Retry 2 of 5 is planned for 2026-05-28T20:27:40.000Z, after: HTTP 503: Service Unavailable";
     assert_eq!(retry.why().explanation, text);
     let mut case = Case::waiting(-1, 0);
-    case.outlook.throttled_until = Some(seconds(1));
+    case.wait_reasons.throttled_until = Some(seconds(1));
     case.says("throttled", Some(1));
-    case.outlook.throttled_until = None;
-    case.outlook.app_throttled_until = Some(seconds(2));
+    case.wait_reasons.throttled_until = None;
+    case.wait_reasons.app_throttled_until = Some(seconds(2));
     case.says("application_throttled", Some(2));
-    case.outlook.app_throttled_until = None;
-    case.outlook.origin_busy = true;
+    case.wait_reasons.app_throttled_until = None;
+    case.wait_reasons.origin_busy = true;
     case.says("host_busy", Some(-1));
-    case.outlook.origin_busy = false;
-    case.outlook.paused = true;
+    case.wait_reasons.origin_busy = false;
+    case.wait_reasons.paused = true;
     case.says("paused", Some(0));
-    case.outlook.in_flight = true;
+    case.wait_reasons.in_flight = true;
     case.says("in_flight", None);
     case.endpoint.deleted = true;
     case.says("endpoint_deleted", None);
@@ -135,14 +135,14 @@ fn what_is_for_later_says_that_it_takes_its_place_then() {
 fn a_hold_counts_where_it_lasts_longer_than_the_wait() {
     let hold = |until| Some(HostHold { scope: GateScope::Host, until });
     let mut case = Case::waiting(60, 1);
-    case.outlook.hold = hold(Some(seconds(30)));
+    case.wait_reasons.hold = hold(Some(seconds(30)));
     case.says("retry", Some(60));
-    case.outlook.hold = hold(Some(seconds(90)));
+    case.wait_reasons.hold = hold(Some(seconds(90)));
     case.says("host_held", Some(90));
     case.endpoint.health.quiet_until = Some(seconds(120));
     case.says("receiver_busy", Some(120));
     case.endpoint.health.quiet_until = None;
-    case.outlook.hold = hold(None);
+    case.wait_reasons.hold = hold(None);
     case.says("host_held", None);
 }
 

@@ -15,7 +15,7 @@ enum Step {
     /// The same of a row that has no place in the order yet.
     Later(i64),
     /// One of those gets its place.
-    Place(usize),
+    LaneState(usize),
     /// The lane hears of the next commit.
     Hear,
     Take,
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (-20..40i64).prop_map(Step::Accept),
         1 => (-20..40i64).prop_map(Step::Later),
-        1 => (0..8usize).prop_map(Step::Place),
+        1 => (0..8usize).prop_map(Step::LaneState),
         6 => Just(Step::Hear),
         4 => Just(Step::Take),
         4 => (0..8usize, prop::option::of(0..60i64)).prop_map(|(which, again)| Step::Finish(which, again)),
@@ -73,7 +73,7 @@ struct Model {
     reading: Option<(bool, Option<LanePosition>, usize)>,
     snapshot: Option<Vec<PendingDelivery>>,
     lane: Backlog,
-    room: Room,
+    room: BufferBudget,
     crowded: bool,
 }
 
@@ -87,7 +87,7 @@ enum Heard {
 
 impl Model {
     fn new() -> Self {
-        let room = Room::new(CROWD * Room::ENTRY);
+        let room = BufferBudget::new(CROWD * BufferBudget::ENTRY);
         Self {
             now: 0,
             next_seq: 1,
@@ -107,13 +107,13 @@ impl Model {
         match *step {
             Step::Accept(delay) => self.accept(delay),
             Step::Later(delay) => self.accept_as(delay, false),
-            Step::Place(which) => self.place(which),
-            Step::Hear => self.hear(),
+            Step::LaneState(which) => self.place(which),
+            Step::Hear => self.handle(),
             Step::Take => drop(self.take()),
             Step::Finish(which, again) => self.finish(which, again),
             Step::Begin => {
                 if let Some(query) = self.lane.begin_refill(Timestamp::from_millis(self.now)) {
-                    self.reading = Some((self.lane.is_fifo(), query.0, query.1));
+                    self.reading = Some((self.lane.is_ordered(), query.0, query.1));
                 }
             }
             Step::Read => self.read(),
@@ -126,7 +126,7 @@ impl Model {
                 }
             }
             Step::Withdraw(which) => self.withdraw(which),
-            Step::Order(fifo) => self.lane.set_fifo(fifo),
+            Step::Order(ordered) => self.lane.set_ordered(ordered),
         }
         let changes = self.lane.refill.as_ref().map_or(0, |refill| refill.changes.len());
         let others = if self.crowded { CROWD } else { 0 };
@@ -139,7 +139,7 @@ impl Model {
 
     /// Of what it could do now, and has heard of, nothing waits for a later moment than its own.
     fn does_not_oversleep(&self) {
-        let due = match self.lane.is_fifo() {
+        let due = match self.lane.is_ordered() {
             true => self.in_order().first().map(|head| head.due_at),
             false => self.store.values().map(|row| row.due_at).min(),
         };
@@ -191,12 +191,14 @@ impl Model {
         rows
     }
 
-    fn hear(&mut self) {
+    fn handle(&mut self) {
         match self.feed.pop_front() {
-            Some((_, Heard::Accepted(waiting))) => self.lane.offer(Entry { waiting, content: None }),
-            Some((seq, Heard::Landed(again))) => self.lane.landed(seq, again),
+            Some((_, Heard::Accepted(waiting))) => {
+                self.lane.offer(BufferedDelivery { waiting, content: None })
+            }
+            Some((seq, Heard::Landed(again))) => self.lane.recorded(seq, again),
             Some((seq, Heard::Refused)) => {
-                self.lane.landed(seq, None);
+                self.lane.recorded(seq, None);
                 self.lane.start_over();
             }
             None => {}
@@ -213,12 +215,12 @@ impl Model {
         let taken = entry.waiting;
         assert!(!self.in_flight.contains(&taken), "{taken:?} was taken twice");
         let mut stored = self.store.get(&taken.seq).copied();
-        if let Some(stored) = stored.as_mut().filter(|_| !self.lane.is_fifo()) {
+        if let Some(stored) = stored.as_mut().filter(|_| !self.lane.is_ordered()) {
             // Nothing depends on it here, and it may not have been heard of yet.
             stored.sequence = taken.sequence;
         }
         assert_eq!(stored, Some(taken), "a row was taken that does not wait like that");
-        if self.lane.is_fifo() {
+        if self.lane.is_ordered() {
             assert!(self.in_flight.is_empty(), "{taken:?} was taken beside {:?}", self.in_flight);
             assert_eq!(taken.seq, self.in_order()[0].seq, "an earlier one waits");
         }
@@ -266,16 +268,16 @@ impl Model {
     }
 
     fn read(&mut self) {
-        let (Some((fifo, after, limit)), None) = (self.reading, &self.snapshot) else {
+        let (Some((ordered, after, limit)), None) = (self.reading, &self.snapshot) else {
             return;
         };
-        let mut rows = if fifo { self.in_order() } else { self.store.values().copied().collect() };
+        let mut rows = if ordered { self.in_order() } else { self.store.values().copied().collect() };
         rows.retain(|row| match after {
-            Some(after) if fifo => row.sequence > Some(after.seq),
+            Some(after) if ordered => row.sequence > Some(after.seq),
             Some(after) => row.position() > after,
             None => true,
         });
-        if !fifo {
+        if !ordered {
             rows.sort_by_key(PendingDelivery::position);
         }
         rows.truncate(limit);
@@ -299,7 +301,7 @@ impl Model {
             self.read();
             self.refilled();
             while !self.feed.is_empty() {
-                self.hear();
+                self.handle();
             }
             while self.take() {}
             while !self.in_flight.is_empty() {
@@ -363,7 +365,7 @@ fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_at_rest() {
     assert!(!model.lane.wants_refill(Timestamp::from_millis(29)), "it reads nothing before");
     // Where the head is ended by somebody else, the lane looks at once.
     model.store.remove(&Seq(1));
-    model.lane.landed(Seq(1), None);
+    model.lane.recorded(Seq(1), None);
     assert!(model.lane.wants_refill(Timestamp::from_millis(0)));
     model.drain();
 }
@@ -378,7 +380,7 @@ fn a_lane_keeps_only_a_few_when_all_lanes_together_have_no_room() {
     for step in [Step::Begin, Step::Read, Step::Refilled] {
         model.run(&step);
     }
-    assert_eq!(model.lane.buffer.len(), FEW);
+    assert_eq!(model.lane.buffer.len(), MIN_BUFFERED);
     model.crowd(false);
     model.drain();
 }
@@ -393,7 +395,7 @@ fn a_row_whose_due_time_is_corrected_in_the_store_while_it_is_taken_is_read_agai
     let taken = model.lane.take(Timestamp::from_millis(0)).unwrap().waiting;
     let as_claimed = PendingDelivery { due_at: Timestamp::from_millis(400 * 24 * 3_600_000), ..taken };
     model.lane.rescheduled();
-    model.lane.landed(taken.seq, Some(as_claimed));
+    model.lane.recorded(taken.seq, Some(as_claimed));
     assert!(
         model.lane.wants_refill(Timestamp::from_millis(0)),
         "what whoever had taken it knows is outdated"
@@ -404,7 +406,7 @@ fn a_row_whose_due_time_is_corrected_in_the_store_while_it_is_taken_is_read_agai
     assert_eq!(model.lane.next_due(), Some(taken.due_at), "as the store has it");
     // Taken after the correction, it is what it is said to be.
     model.lane.take(Timestamp::from_millis(0)).unwrap();
-    model.lane.landed(taken.seq, Some(as_claimed));
+    model.lane.recorded(taken.seq, Some(as_claimed));
     assert_eq!(model.lane.next_due(), Some(as_claimed.due_at));
 }
 
@@ -425,7 +427,7 @@ fn a_lane_that_is_dropped_gives_its_room_back() {
 fn a_lane_that_has_heard_nothing_reads_the_store_before_it_takes() {
     let mut model = Model::new();
     model.accept(0);
-    model.hear();
+    model.handle();
     assert!(!model.take(), "rows before the new one may be in the store");
     model.run(&Step::Begin);
     model.run(&Step::Read);

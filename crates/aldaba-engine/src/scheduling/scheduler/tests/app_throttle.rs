@@ -20,31 +20,31 @@ impl Throttled {
         let (mut started, end) = (Vec::new(), self.now + millis);
         while self.now < end {
             let now = Timestamp::from_millis(self.now);
-            let actions = self.world.turns.run_once(now);
-            let idle = actions.is_empty() && !self.world.turns.has_ready();
+            let actions = self.world.scheduler.run_once(now);
+            let idle = actions.is_empty() && !self.world.scheduler.has_ready();
             for action in actions {
                 match action {
                     Action::Read(endpoint) => {
                         let app = self.world.apps[&endpoint];
                         let target = Target { app, app_rate: self.rate, ..old_target() };
-                        self.world.turns.opened(endpoint, target, Health::default(), now);
+                        self.world.scheduler.opened(endpoint, target, Health::default(), now);
                     }
                     Action::Refill(query) => {
                         let rows = self.world.due(&query);
-                        self.world.turns.refilled(query.endpoint, &rows, query.limit);
+                        self.world.scheduler.refilled(query.endpoint, &rows, query.limit);
                     }
                     Action::Attempt(start) => {
-                        assert_eq!(self.world.turns.may_start(&start, now), MayStart::Yes);
+                        assert_eq!(self.world.scheduler.may_start(&start, now), MayStart::Yes);
                         started.push((self.now, start.endpoint));
                         self.world.end((start.endpoint, start.waiting.seq), true);
                     }
                     Action::End(..) => panic!("nothing ends in these tests"),
                     // Whoever is changed may have a stop date now.
-                    Action::Search(search) => self.world.turns.searched(search.endpoint, None, now),
+                    Action::Search(search) => self.world.scheduler.searched(search.endpoint, None, now),
                 }
             }
             if idle {
-                let next = self.world.turns.next_alarm(now).map_or(end, |at| at.millis());
+                let next = self.world.scheduler.next_alarm(now).map_or(end, |at| at.millis());
                 assert!(next > self.now, "it would spin");
                 self.now = next.min(end);
             }
@@ -79,10 +79,10 @@ fn a_lane_with_much_to_send_does_not_get_ahead_of_the_line() {
     let mut started = Vec::new();
     for row in 0..30 {
         // Every step brings news for the first lane.
-        let waiting = Entry { waiting: row_of(0, 600 + row), content: None };
+        let waiting = BufferedDelivery { waiting: row_of(0, 600 + row), content: None };
         throttled.world.rows.get_mut(&lane_id(0)).unwrap().push(waiting.waiting);
         let (app, now) = (throttled.world.apps[&lane_id(0)], Timestamp::from_millis(throttled.now));
-        throttled.world.turns.offer(lane_id(0), app, waiting, now);
+        throttled.world.scheduler.offer(lane_id(0), app, waiting, now);
         started.extend(throttled.run(100));
     }
     let counts = [0, 1, 2].map(|lane| of_lane(&started, lane));
@@ -104,13 +104,13 @@ fn another_rate_or_none_holds_from_the_next_read_on() {
     let mut throttled = Throttled::new(3, 100, 1);
     assert_eq!(throttled.run(3000).len(), 2);
     let app = AppId::from_bytes([0; 20]);
-    assert!(throttled.world.turns.throttled_since(lane_id(0), Timestamp::from_millis(3000)).is_some());
+    assert!(throttled.world.scheduler.throttled_since(lane_id(0), Timestamp::from_millis(3000)).is_some());
     throttled.rate = Some(100);
-    throttled.world.turns.application_changed(app);
+    throttled.world.scheduler.application_changed(app);
     let faster = throttled.run(1000).len();
     assert!((99..=105).contains(&faster), "{faster}");
     throttled.rate = None;
-    throttled.world.turns.application_changed(app);
+    throttled.world.scheduler.application_changed(app);
     assert_eq!(throttled.run(10).len(), 300 - 2 - faster);
 }
 
@@ -119,8 +119,8 @@ fn a_deleted_endpoint_does_not_wait_for_the_rate_of_its_application() {
     let mut throttled = Throttled::new(2, 20, 1);
     throttled.run(10);
     let now = Timestamp::from_millis(throttled.now);
-    throttled.world.turns.removed(lane_id(1), AppId::from_bytes([0; 20]), now);
-    let ends = throttled.world.turns.run_once(now);
+    throttled.world.scheduler.removed(lane_id(1), AppId::from_bytes([0; 20]), now);
+    let ends = throttled.world.scheduler.run_once(now);
     assert_eq!(ends.iter().filter(|action| matches!(action, Action::End(..))).count(), 20);
     assert!((1..=3).contains(&of_lane(&throttled.run(2500), 0)), "the other goes on");
 }
@@ -129,8 +129,8 @@ fn a_deleted_endpoint_does_not_wait_for_the_rate_of_its_application() {
 fn nothing_spins_while_nothing_may_be_sent() {
     let mut throttled = Throttled::new(3, 20, 10);
     throttled.run(500);
-    throttled.world.turns.halted = true;
+    throttled.world.scheduler.halted = true;
     assert!(throttled.run(2000).is_empty());
-    throttled.world.turns.halted = false;
+    throttled.world.scheduler.halted = false;
     assert!((18..=22).contains(&throttled.run(2000).len()));
 }

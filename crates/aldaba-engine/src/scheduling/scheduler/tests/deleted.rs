@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn an_older_read_does_not_bring_a_deleted_endpoint_back() {
     let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
-    let mut turns = Turns::new(Options::default(), Gates::default());
-    turns.open(endpoint, old_target().app, now);
-    assert!(matches!(turns.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
-    turns.removed(endpoint, old_target().app, now);
-    turns.opened(endpoint, old_target(), Health::default(), now);
+    let mut scheduler = Scheduler::new(Options::default(), Gates::default());
+    scheduler.open(endpoint, old_target().app, now);
+    assert!(matches!(scheduler.run_once(now)[..], [Action::Read(_), Action::Refill(_)]));
+    scheduler.removed(endpoint, old_target().app, now);
+    scheduler.opened(endpoint, old_target(), Health::default(), now);
     let message = MessageId::from_bytes([3; 20]);
     let waiting = PendingDelivery {
         seq: Seq(1),
@@ -20,8 +20,8 @@ fn an_older_read_does_not_bring_a_deleted_endpoint_back() {
         replayed: false,
         sequence: Some(Seq(1)),
     };
-    turns.refilled(endpoint, &[waiting], Options::default().lane_buffer);
-    assert!(matches!(turns.run_once(now)[..], [Action::End(_, Reason::Cancelled)]));
+    scheduler.refilled(endpoint, &[waiting], Options::default().lane_buffer);
+    assert!(matches!(scheduler.run_once(now)[..], [Action::End(_, Reason::Cancelled)]));
 }
 
 #[test]
@@ -31,26 +31,27 @@ fn the_lanes_of_a_deleted_application_send_nothing_more_though_none_of_them_is_t
     let (gone, other) = (AppId::from_bytes([0; 20]), AppId::from_bytes([1; 20]));
     let started = world.started();
     assert_eq!(started.len(), 32, "each lane has its width, and two more in line");
-    world.turns.application_removed(gone);
-    let Some(waits) = world.turns.lanes[&lane_id(0)].awake.as_ref().map(|awake| awake.target.clone()) else {
+    world.scheduler.application_removed(gone);
+    let Some(waits) = world.scheduler.lanes[&lane_id(0)].awake.as_ref().map(|awake| awake.target.clone())
+    else {
         panic!("it is awake");
     };
-    let start = Start {
+    let start = AttemptRequest {
         endpoint: lane_id(0),
         target: waits,
         waiting: row_of(0, 0),
         content: None,
-        standing: crate::scheduling::lane::Standing::Fresh,
+        lane_class: crate::scheduling::lane::LaneClass::New,
     };
     assert_eq!(
-        world.turns.may_start(&start, now),
+        world.scheduler.may_start(&start, now),
         MayStart::No,
         "one that had its turn, and read its payload"
     );
     for start in started {
         world.end(start, true);
     }
-    let actions = world.turns.run_once(now);
+    let actions = world.scheduler.run_once(now);
     let sent =
         actions.iter().filter(|action| matches!(action, Action::Attempt(start) if start.target.app == other));
     let ended =
@@ -63,17 +64,17 @@ fn a_deleted_application_is_remembered_as_long_as_it_has_lanes() {
     let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([0; 20]));
     let mut world = with_lanes(1000, 1, 1, |_| 0);
     let [start] = world.started()[..] else { panic!("it sends") };
-    world.turns.application_removed(app);
+    world.scheduler.application_removed(app);
     let later = now + Duration::from_secs(3600);
-    world.turns.forget_idle(later, later);
-    assert!(world.turns.gone.contains(&app), "one of its requests is still under way");
+    world.scheduler.forget_idle(later, later);
+    assert!(world.scheduler.gone.contains(&app), "one of its requests is still under way");
     world.end(start, true);
     assert!(world.started().is_empty());
-    world.turns.forget_idle(later, later);
-    assert!(world.turns.gone.is_empty() && world.turns.lanes.is_empty());
+    world.scheduler.forget_idle(later, later);
+    assert!(world.scheduler.gone.is_empty() && world.scheduler.lanes.is_empty());
     // What is ended for it needs no lane.
-    world.turns.application_removed(app);
-    assert_eq!(world.turns.withdraw(lane_id(7), app, row_of(7, 0), now), Some(row_of(7, 0)));
-    world.turns.withdrawn(lane_id(7), row_of(7, 0).seq, true, now);
-    assert!(world.turns.lanes.is_empty());
+    world.scheduler.application_removed(app);
+    assert_eq!(world.scheduler.withdraw(lane_id(7), app, row_of(7, 0), now), Some(row_of(7, 0)));
+    world.scheduler.withdrawn(lane_id(7), row_of(7, 0).seq, true, now);
+    assert!(world.scheduler.lanes.is_empty());
 }

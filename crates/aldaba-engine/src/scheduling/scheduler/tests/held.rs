@@ -1,7 +1,7 @@
 //! Lanes behind gates.
 
 use super::*;
-use crate::scheduling::gates::Behind;
+use crate::scheduling::gates::GateBacklog;
 use aldaba_delivery::{Gate, GateKey, Origin};
 
 const HOLD: Duration = Duration::from_secs(60);
@@ -12,7 +12,7 @@ fn world(options: Options) -> (World, GateKey) {
     let mut world = World::new(Options { in_flight: 1000, ..options }, 100, 2, |lane| lane % 2);
     let held = Target { org: one_organization(AppId::from_bytes([0; 20])), ..old_target() };
     let key = GateKey { org: held.org, origin: held.origin, scope: Gate::scopes(held.app)[0] };
-    world.turns.gates.close(&key, START, HOLD);
+    world.scheduler.gates.close(&key, START, HOLD);
     (world, key)
 }
 
@@ -20,7 +20,7 @@ fn world(options: Options) -> (World, GateKey) {
 fn run(world: &mut World, now: Timestamp) -> usize {
     let mut started = 0;
     loop {
-        let actions = world.turns.run_once(now);
+        let actions = world.scheduler.run_once(now);
         if actions.is_empty() {
             return started;
         }
@@ -31,46 +31,46 @@ fn run(world: &mut World, now: Timestamp) -> usize {
                     let held = endpoint.as_bytes()[0] % 10 == 0;
                     let origin = if held { old_target().origin } else { Origin::new("https", "other", 443) };
                     let target = Target { app, org: (world.org)(app), origin, ..old_target() };
-                    world.turns.opened(endpoint, target, Health::default(), now);
+                    world.scheduler.opened(endpoint, target, Health::default(), now);
                 }
                 Action::Refill(query) => {
                     let rows = world.due(&query);
-                    world.turns.refilled(query.endpoint, &rows, query.limit);
+                    world.scheduler.refilled(query.endpoint, &rows, query.limit);
                 }
                 Action::Attempt(start) => {
                     started += 1;
                     world.end((start.endpoint, start.waiting.seq), true);
                 }
                 Action::End(..) => panic!("nothing ends in these tests"),
-                Action::Search(search) => world.turns.searched(search.endpoint, None, now),
+                Action::Search(search) => world.scheduler.searched(search.endpoint, None, now),
             }
         }
     }
 }
 
-fn behind(world: &World, key: &GateKey, app: Option<u8>) -> Behind {
-    world.turns.gates.held(key.org, app.map(|app| AppId::from_bytes([app; 20])))[0].behind
+fn behind(world: &World, key: &GateKey, app: Option<u8>) -> GateBacklog {
+    world.scheduler.gates.held(key.org, app.map(|app| AppId::from_bytes([app; 20])))[0].backlog
 }
 
 #[test]
 fn what_waits_behind_a_gate_is_known_without_a_walk_over_the_lanes() {
     let (mut world, key) = world(Options::default());
     assert_eq!(run(&mut world, START), 180, "the lanes at the other host notice nothing");
-    assert_eq!(behind(&world, &key, None), Behind { lanes: 10, deliveries: 20 });
-    assert_eq!(behind(&world, &key, Some(0)), Behind { lanes: 10, deliveries: 20 });
-    assert_eq!(behind(&world, &key, Some(1)), Behind::default());
+    assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 10, deliveries: 20 });
+    assert_eq!(behind(&world, &key, Some(0)), GateBacklog { lanes: 10, deliveries: 20 });
+    assert_eq!(behind(&world, &key, Some(1)), GateBacklog::default());
     // What comes meanwhile is counted, and what leaves unsent is not.
     let (endpoint, app) = (lane_id(10), AppId::from_bytes([0; 20]));
-    world.turns.offer(endpoint, app, Entry { waiting: row_of(10, 2), content: None }, START);
+    world.scheduler.offer(endpoint, app, BufferedDelivery { waiting: row_of(10, 2), content: None }, START);
     run(&mut world, START);
-    assert_eq!(behind(&world, &key, None), Behind { lanes: 10, deliveries: 21 });
+    assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 10, deliveries: 21 });
     for row in 0..3 {
-        let withdrawn = world.turns.withdraw(endpoint, app, row_of(10, row), START);
+        let withdrawn = world.scheduler.withdraw(endpoint, app, row_of(10, row), START);
         assert!(withdrawn.is_some());
-        world.turns.withdrawn(endpoint, row_of(10, row).seq, true, START);
+        world.scheduler.withdrawn(endpoint, row_of(10, row).seq, true, START);
     }
     run(&mut world, START);
-    assert_eq!(behind(&world, &key, None), Behind { lanes: 9, deliveries: 18 });
+    assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 9, deliveries: 18 });
 }
 
 #[test]
@@ -79,12 +79,13 @@ fn a_release_wakes_the_lanes_behind_the_gate_and_no_others() {
         let (mut world, key) = world(Options { lanes_awake, ..Options::default() });
         run(&mut world, START);
         assert_eq!(behind(&world, &key, None).lanes, 10, "also of lanes at rest");
-        assert!(!world.turns.has_ready());
-        world.turns.released(&[key], START);
-        let ready: BTreeSet<_> = world.turns.ready.iter().flat_map(|queue| queue.values().copied()).collect();
+        assert!(!world.scheduler.has_ready());
+        world.scheduler.released(&[key], START);
+        let ready: BTreeSet<_> =
+            world.scheduler.ready.iter().flat_map(|queue| queue.values().copied()).collect();
         assert_eq!(ready, (0..10).map(|lane| lane_id(lane * 10)).collect());
         assert!(run(&mut world, START) >= 1, "on a ramp");
-        assert_eq!(world.turns.gates.held(one_organization(AppId::from_bytes([0; 20])), None), []);
+        assert_eq!(world.scheduler.gates.held(one_organization(AppId::from_bytes([0; 20])), None), []);
     }
 }
 
@@ -92,6 +93,6 @@ fn a_release_wakes_the_lanes_behind_the_gate_and_no_others() {
 fn lanes_that_are_gone_wait_behind_no_gate() {
     let (mut world, key) = world(Options::default());
     run(&mut world, START);
-    world.turns.vanished(lane_id(0), START);
-    assert_eq!(behind(&world, &key, None), Behind { lanes: 9, deliveries: 18 });
+    world.scheduler.vanished(lane_id(0), START);
+    assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 9, deliveries: 18 });
 }

@@ -16,10 +16,10 @@ fn an_ordered_lane_starts_the_next_when_the_one_before_is_on_disk() {
     for row in 0..3 {
         let seq = row_of(0, row).seq;
         assert_eq!(world.started(), [(endpoint, seq)]);
-        world.turns.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
+        world.scheduler.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
         assert_eq!(world.started(), [], "its result is not written yet");
         world.rows.entry(endpoint).or_default().retain(|row| row.seq != seq);
-        world.turns.landed(endpoint, seq, None, Timestamp::from_millis(0));
+        world.scheduler.recorded(endpoint, seq, None, Timestamp::from_millis(0));
     }
     assert_eq!(world.started(), []);
 }
@@ -30,7 +30,7 @@ fn a_lane_that_becomes_ordered_waits_for_all_that_is_in_flight() {
     let mut flying = world.started();
     assert_eq!(flying.len(), 8);
     world.ordering = Ordering::Fifo(OnExhausted::Skip);
-    world.turns.altered(lane_id(0));
+    world.scheduler.altered(lane_id(0));
     assert_eq!(world.started(), []);
     for start in flying.split_off(1) {
         world.end(start, true);
@@ -45,14 +45,14 @@ fn a_block_holds_the_lane_until_its_ordering_no_longer_asks_for_it() {
     let mut world = ordered_lane();
     let now = Timestamp::from_millis(0);
     let first = world.started()[0];
-    let health = world.turns.health(lane_id(0)).expect("it is awake").0;
+    let health = world.scheduler.health(lane_id(0)).expect("it is awake").0;
     *health = health.blocked(now);
     world.end(first, true);
     assert_eq!(world.started(), []);
-    world.turns.altered(lane_id(0));
+    world.scheduler.altered(lane_id(0));
     assert_eq!(world.started(), [], "another change makes no difference");
     world.ordering = Ordering::Fifo(OnExhausted::Skip);
-    world.turns.altered(lane_id(0));
+    world.scheduler.altered(lane_id(0));
     assert_eq!(world.started(), [(lane_id(0), row_of(0, 1).seq)]);
 }
 
@@ -64,12 +64,17 @@ fn what_is_due_does_not_wait_for_a_head_that_only_an_older_ordering_put_there() 
     let (endpoint, app) = (lane_id(0), AppId::from_bytes([1; 20]));
     // It is no ordered one any more, so that a message for later is taken.
     world.ordering = Ordering::None;
-    world.turns.altered(endpoint);
+    world.scheduler.altered(endpoint);
     let later = PendingDelivery { due_at: Timestamp::from_millis(3_600_000), ..row_of(0, 1) };
     let rows = [later, row_of(0, 2)];
     world.rows.insert(endpoint, rows.to_vec());
     for waiting in rows {
-        world.turns.offer(endpoint, app, Entry { waiting, content: None }, Timestamp::from_millis(0));
+        world.scheduler.offer(
+            endpoint,
+            app,
+            BufferedDelivery { waiting, content: None },
+            Timestamp::from_millis(0),
+        );
     }
     assert_eq!(world.started(), [(endpoint, Seq(2))]);
 }

@@ -1,6 +1,6 @@
 //! How much of one origin lanes have, and who waits for it.
 
-use super::lines::longest_wait;
+use super::fair_queue::longest_wait;
 use super::*;
 
 fn one_origin(_: EndpointId) -> Origin {
@@ -40,7 +40,7 @@ fn requests_of_many_endpoints_at_one_origin_stay_within_its_cap() {
     let (ended, most) = run_to_the_end(&mut world, true);
     assert_eq!(ended, 1000);
     assert!((12..=16).contains(&most), "{most} at once");
-    assert!(world.turns.origins.is_empty() && world.turns.shares.is_empty());
+    assert!(world.scheduler.origins.is_empty() && world.scheduler.shares.is_empty());
     // Elsewhere there is no such bound.
     let mut world = at_one_origin(16, 50, 20, |lane| lane % 5);
     world.origin = own_origin;
@@ -70,7 +70,7 @@ fn whoever_waits_for_an_origin_holds_no_place_of_the_overall_cap() {
     world.origin = two_origins;
     let held = world.started();
     assert!(held.len() <= 2, "{}", held.len());
-    let taken = world.turns.shares.in_flight();
+    let taken = world.scheduler.shares.in_flight();
     assert_eq!(taken, held.len(), "only what is on the wire has a place");
     // The rest of the cap is for others, of the same organization too.
     world.add(200, 1, 20);
@@ -85,11 +85,11 @@ fn a_place_at_an_origin_comes_free_with_the_answer_and_goes_to_the_next_lane() {
     assert_eq!(first.len(), 1);
     // Its record is not on disk yet: of the overall cap it still has its place.
     let (endpoint, seq) = first[0];
-    world.turns.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
+    world.scheduler.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
     let second = world.started();
     assert_eq!(second.len(), 1);
     assert_ne!(second[0].0, endpoint, "others have waited for longer");
-    assert_eq!(world.turns.in_flight(), 2);
+    assert_eq!(world.scheduler.in_flight(), 2);
     let third = {
         world.end(second[0], true);
         world.started()
@@ -186,8 +186,8 @@ fn every_lane_has_its_turn_at_its_origin_and_nothing_is_kept_afterwards() {
             flying.extend(world.started());
         }
         let caps = format!("{requests_per_origin} an origin, {in_flight} in all, {lanes_awake} awake");
-        assert_eq!((count, world.turns.in_flight()), (630, 0), "{caps}");
-        assert!(world.turns.origins.is_empty() && world.turns.shares.is_empty(), "{caps}");
+        assert_eq!((count, world.scheduler.in_flight()), (630, 0), "{caps}");
+        assert!(world.scheduler.origins.is_empty() && world.scheduler.shares.is_empty(), "{caps}");
     }
 }
 
@@ -197,11 +197,16 @@ fn an_endpoint_that_has_moved_does_not_wait_at_its_former_origin() {
     let first = world.started();
     assert_eq!(first.len(), 2);
     let waiting = row_of(0, 9);
-    world.turns.offer(lane_id(0), world.apps[&lane_id(0)], Entry { waiting, content: None }, world.now);
+    world.scheduler.offer(
+        lane_id(0),
+        world.apps[&lane_id(0)],
+        BufferedDelivery { waiting, content: None },
+        world.now,
+    );
     assert!(world.started().is_empty());
     world.origin =
         |endpoint| if endpoint == lane_id(0) { own_origin(endpoint) } else { one_origin(endpoint) };
-    world.turns.altered(lane_id(0));
+    world.scheduler.altered(lane_id(0));
     let moved = world.started();
     assert_eq!(moved.first().map(|start| start.0), Some(lane_id(0)));
     let mut flying: VecDeque<_> = first.into_iter().chain(moved).collect();
@@ -209,7 +214,7 @@ fn an_endpoint_that_has_moved_does_not_wait_at_its_former_origin() {
         world.end(start, true);
         flying.extend(world.started());
     }
-    assert!(world.turns.origins.is_empty());
+    assert!(world.scheduler.origins.is_empty());
 }
 
 #[test]
@@ -218,9 +223,9 @@ fn a_place_that_its_lane_does_not_use_goes_to_the_next_in_the_line() {
     let first = world.started();
     let waiting: Vec<_> = (0..4).map(lane_id).filter(|lane| *lane != first[0].0).collect();
     // The next is asked for quiet, the one after it is no more.
-    world.turns.health(waiting[0]).expect("it is awake").0.quiet_until =
+    world.scheduler.health(waiting[0]).expect("it is awake").0.quiet_until =
         Some(Timestamp::from_millis(3_000_000));
-    world.turns.vanished(waiting[1], world.now);
+    world.scheduler.vanished(waiting[1], world.now);
     world.end(first[0], true);
     assert_eq!(world.started().iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
 }

@@ -114,7 +114,7 @@ fn quick_lanes_of_one_organization_leave_room_for_another() {
         world.end(start, true);
         flying.extend(world.started());
     }
-    assert!((40..=48).contains(&world.turns.in_flight()), "{}", world.turns.in_flight());
+    assert!((40..=48).contains(&world.scheduler.in_flight()), "{}", world.scheduler.in_flight());
     world.add(200, 4, 10);
     assert_eq!(world.started().len(), 4);
 }
@@ -135,7 +135,7 @@ fn every_lane_has_its_turn_however_organizations_and_applications_crowd() {
             world.end(start, count % 7 == 0);
             flying.extend(world.started());
         }
-        assert_eq!((count, world.turns.in_flight()), (600, 0), "with {in_flight} in flight");
-        assert!(world.turns.shares.is_empty(), "nothing is remembered of who has nothing");
+        assert_eq!((count, world.scheduler.in_flight()), (600, 0), "with {in_flight} in flight");
+        assert!(world.scheduler.shares.is_empty(), "nothing is remembered of who has nothing");
     }
 }

@@ -1,8 +1,8 @@
 //! Lanes are searched for what is past its stop date, whatever they wait for.
 
 use super::*;
-use crate::scheduling::expiry::SearchFor;
-use crate::scheduling::lane::Searched;
+use crate::scheduling::expiry::ExpirySearch;
+use crate::scheduling::lane::SearchResult;
 use crate::scheduling::scheduler::expiry::MAX_SEARCHES;
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -17,16 +17,16 @@ fn persistent(in_flight: usize, lanes: u8, rows: i64) -> World {
 }
 
 /// What a search finds out where nothing is past its stop date.
-fn nothing_over(oldest: Timestamp) -> Option<Searched> {
-    Some(Searched { stop_after: Some(WEEK), held: false, ended: 0, oldest: Some(oldest) })
+fn nothing_over(oldest: Timestamp) -> Option<SearchResult> {
+    Some(SearchResult { stop_after: Some(WEEK), held: false, ended: 0, oldest: Some(oldest) })
 }
 
 impl World {
     /// What begins at a moment: searches, and how many attempts. Reads are answered at once.
-    fn at(&mut self, now: Timestamp) -> (Vec<SearchFor>, usize) {
+    fn at(&mut self, now: Timestamp) -> (Vec<ExpirySearch>, usize) {
         let (mut searches, mut attempts) = (Vec::new(), 0);
         loop {
-            let actions = self.turns.run_once(now);
+            let actions = self.scheduler.run_once(now);
             if actions.is_empty() {
                 return (searches, attempts);
             }
@@ -35,7 +35,7 @@ impl World {
                     Action::Read(endpoint) => self.read(endpoint),
                     Action::Refill(query) => {
                         let rows = self.due(&query);
-                        self.turns.refilled(query.endpoint, &rows, query.limit);
+                        self.scheduler.refilled(query.endpoint, &rows, query.limit);
                     }
                     Action::Attempt(_) => attempts += 1,
                     Action::End(..) => panic!("nothing ends here"),
@@ -60,8 +60,8 @@ fn b4_a_lane_is_searched_right_after_the_oldest_stop_date_while_others_are_in_fl
     // What waits on disk is not known: that is asked once.
     assert_eq!(world.searched(START + Duration::from_secs(1)), [lane_id(0)]);
     let oldest = START + Duration::from_secs(5);
-    world.turns.searched(lane_id(0), nothing_over(oldest), START + Duration::from_secs(1));
-    assert_eq!(world.turns.next_alarm(START + Duration::from_secs(1)), Some(oldest + WEEK + MILLI));
+    world.scheduler.searched(lane_id(0), nothing_over(oldest), START + Duration::from_secs(1));
+    assert_eq!(world.scheduler.next_alarm(START + Duration::from_secs(1)), Some(oldest + WEEK + MILLI));
     assert_eq!(world.searched(oldest + WEEK), []);
     assert_eq!(world.searched(oldest + WEEK + MILLI), [lane_id(0)]);
 }
@@ -81,7 +81,7 @@ fn b4_a_head_past_its_stop_date_is_not_sent_but_searched_for_tried_or_not() {
     let mut world = persistent(1000, 1, 1);
     let late = START + WEEK + MILLI;
     let (searches, attempts) = world.at(late);
-    assert_eq!((&searches[..], attempts), (&[SearchFor { endpoint: lane_id(0), until: late }][..], 0));
+    assert_eq!((&searches[..], attempts), (&[ExpirySearch { endpoint: lane_id(0), until: late }][..], 0));
     // Exactly at its stop date it is still sent.
     let mut world = persistent(1000, 1, 1);
     assert_eq!(world.at(START + WEEK).1, 1);
@@ -91,12 +91,12 @@ fn b4_a_head_past_its_stop_date_is_not_sent_but_searched_for_tried_or_not() {
 fn what_a_person_has_resumed_is_sent_however_late() {
     let mut world = persistent(1000, 1, 1);
     let late = START + WEEK * 3;
-    let actions = world.turns.run_once(late);
+    let actions = world.scheduler.run_once(late);
     assert!(matches!(actions[..], [Action::Search(_), Action::Read(_), Action::Refill(_)]));
     let target = Target { app: world.apps[&lane_id(0)], ..Target::sample("persistent") };
     let resumed = Health::default().resumed(START + WEEK);
-    world.turns.opened(lane_id(0), target, resumed, late);
-    world.turns.refilled(lane_id(0), &[row_of(0, 0)], 256);
+    world.scheduler.opened(lane_id(0), target, resumed, late);
+    world.scheduler.refilled(lane_id(0), &[row_of(0, 0)], 256);
     let (searches, attempts) = world.at(late);
     assert_eq!((searches.len(), attempts), (0, 1));
 }
@@ -123,9 +123,9 @@ fn a_lane_without_a_stop_date_is_never_searched() {
 fn what_is_changed_is_searched_at_once_also_where_no_lane_is_in_memory() {
     let mut world = persistent(1000, 0, 0);
     let endpoint = lane_id(9);
-    world.turns.altered(endpoint);
+    world.scheduler.altered(endpoint);
     assert_eq!(world.searched(START), [endpoint]);
-    world.turns.searched(endpoint, None, START);
+    world.scheduler.searched(endpoint, None, START);
     assert_eq!(world.searched(START + WEEK), []);
 }
 
@@ -133,14 +133,14 @@ fn what_is_changed_is_searched_at_once_also_where_no_lane_is_in_memory() {
 fn only_so_many_are_searched_at_once_and_none_while_nothing_can_be_written() {
     let mut world = persistent(1, 20, 1);
     assert_eq!(world.at(START).1, 1);
-    world.turns.halted = true;
+    world.scheduler.halted = true;
     let now = START + Duration::from_secs(1);
     assert_eq!(world.searched(now), []);
-    world.turns.halted = false;
+    world.scheduler.halted = false;
     let first = world.searched(now);
     assert_eq!(first.len(), MAX_SEARCHES);
-    assert!(world.turns.next_alarm(now).is_none_or(|at| at > now), "it would spin");
-    world.turns.searched(first[0], nothing_over(START), now);
+    assert!(world.scheduler.next_alarm(now).is_none_or(|at| at > now), "it would spin");
+    world.scheduler.searched(first[0], nothing_over(START), now);
     assert_eq!(world.searched(now).len(), 1);
 }
 
@@ -149,16 +149,16 @@ fn b4_a_hold_past_the_oldest_stop_date_is_searched_for_at_once_up_to_its_end() {
     let mut world = persistent(1000, 1, 3);
     let near = START + (WEEK - Duration::from_secs(10));
     let until = START + WEEK + Duration::from_secs(50);
-    world.turns.gates = held(near, until);
+    world.scheduler.gates = held(near, until);
     // The lane does not know its policy yet, nor what waits.
-    assert_eq!(world.at(near), (vec![SearchFor { endpoint: lane_id(0), until: near }], 0));
-    world.turns.searched(lane_id(0), nothing_over(START), near);
+    assert_eq!(world.at(near), (vec![ExpirySearch { endpoint: lane_id(0), until: near }], 0));
+    world.scheduler.searched(lane_id(0), nothing_over(START), near);
     assert_eq!(world.at(near), (vec![], 0), "not again at once");
     let later = near + Duration::from_secs(1);
-    assert_eq!(world.at(later), (vec![SearchFor { endpoint: lane_id(0), until }], 0));
+    assert_eq!(world.at(later), (vec![ExpirySearch { endpoint: lane_id(0), until }], 0));
     // The next one is known: another hold is compared with it.
-    let ended = Searched { stop_after: Some(WEEK), held: false, ended: 3, oldest: Some(START + WEEK) };
-    world.turns.searched(lane_id(0), Some(ended), later);
+    let ended = SearchResult { stop_after: Some(WEEK), held: false, ended: 3, oldest: Some(START + WEEK) };
+    world.scheduler.searched(lane_id(0), Some(ended), later);
     let (searches, _) = world.at(later);
     assert_eq!(searches, []);
 }
@@ -166,7 +166,7 @@ fn b4_a_hold_past_the_oldest_stop_date_is_searched_for_at_once_up_to_its_end() {
 #[test]
 fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_is_due_later() {
     let stricter = Duration::from_secs(5);
-    let found = Searched { stop_after: Some(stricter), held: false, ended: 0, oldest: Some(START) };
+    let found = SearchResult { stop_after: Some(stricter), held: false, ended: 0, oldest: Some(START) };
     let changed = START + Duration::from_secs(2);
     for in_memory in [true, false] {
         let mut world = persistent(1000, 0, 0);
@@ -180,14 +180,14 @@ fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_i
             world.rows.insert(endpoint, vec![retry]);
             assert_eq!(world.at(START + MILLI).1, 0);
         }
-        world.turns.altered(endpoint);
+        world.scheduler.altered(endpoint);
         assert_eq!(world.at(changed).0.len(), 1, "at once: nothing is past it yet");
-        world.turns.searched(endpoint, Some(found), changed);
+        world.scheduler.searched(endpoint, Some(found), changed);
         assert_eq!(world.at(START + stricter).0, [], "in memory: {in_memory}");
         let over = START + stricter + Duration::from_secs(1);
         assert_eq!(world.at(over).0.len(), 1, "in memory: {in_memory}");
-        let ended = Searched { ended: 1, oldest: None, ..found };
-        world.turns.searched(endpoint, Some(ended), over);
+        let ended = SearchResult { ended: 1, oldest: None, ..found };
+        world.scheduler.searched(endpoint, Some(ended), over);
         assert_eq!(world.at(over + Duration::from_secs(60)).0, [], "in memory: {in_memory}");
     }
 }
@@ -195,19 +195,19 @@ fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_i
 #[test]
 fn what_the_walk_has_found_is_searched_after_its_stop_date_also_where_no_lane_is_in_memory() {
     let mut world = persistent(1000, 0, 0);
-    let found = Searched { stop_after: Some(WEEK), held: false, ended: 0, oldest: Some(START) };
+    let found = SearchResult { stop_after: Some(WEEK), held: false, ended: 0, oldest: Some(START) };
     let now = START + WEEK.saturating_sub(Duration::from_secs(60));
     for unknown in [
-        Searched { stop_after: None, ..found },
-        Searched { oldest: None, ..found },
-        Searched { held: true, ..found },
-        Searched { oldest: Some(START.before(WEEK)), ..found },
+        SearchResult { stop_after: None, ..found },
+        SearchResult { oldest: None, ..found },
+        SearchResult { held: true, ..found },
+        SearchResult { oldest: Some(START.before(WEEK)), ..found },
     ] {
-        world.turns.search_after(lane_id(3), unknown, now);
-        assert_eq!(world.turns.next_alarm(now), None, "{unknown:?}");
+        world.scheduler.search_after(lane_id(3), unknown, now);
+        assert_eq!(world.scheduler.next_alarm(now), None, "{unknown:?}");
     }
-    world.turns.search_after(lane_id(3), found, now);
-    assert_eq!(world.turns.next_alarm(now), Some(START + WEEK + MILLI));
+    world.scheduler.search_after(lane_id(3), found, now);
+    assert_eq!(world.scheduler.next_alarm(now), Some(START + WEEK + MILLI));
     assert_eq!(world.searched(START + WEEK + MILLI), [lane_id(3)]);
 }
 

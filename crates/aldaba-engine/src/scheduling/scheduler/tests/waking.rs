@@ -7,9 +7,9 @@ fn many_lanes_at_once_read_the_store_a_few_at_a_time_and_all_come_to_it() {
     let mut world = with_lanes(1000, 200, 0, |lane| lane);
     let mut refilled = BTreeSet::new();
     loop {
-        let actions = world.turns.run_once(Timestamp::from_millis(0));
+        let actions = world.scheduler.run_once(Timestamp::from_millis(0));
         let refills = actions.iter().filter(|action| matches!(action, Action::Refill(_))).count();
-        assert!(refills <= serve::REFILLS);
+        assert!(refills <= pass::MAX_REFILLS);
         if actions.is_empty() {
             break;
         }
@@ -18,7 +18,7 @@ fn many_lanes_at_once_read_the_store_a_few_at_a_time_and_all_come_to_it() {
                 Action::Read(endpoint) => world.read(endpoint),
                 Action::Refill(query) => {
                     refilled.insert(query.endpoint);
-                    world.turns.refilled(query.endpoint, &[], query.limit);
+                    world.scheduler.refilled(query.endpoint, &[], query.limit);
                 }
                 _ => panic!("nothing waits in these lanes"),
             }
@@ -33,24 +33,29 @@ fn a_changed_endpoint_is_read_again_before_the_next_attempt() {
     let mut world = World::new(Options::default(), 0, 0, |_| 0);
     // What is past a stop date that has changed is another matter.
     let acts = |world: &mut World| -> Vec<_> {
-        world.turns.run_once(now).into_iter().filter(|action| !matches!(action, Action::Search(_))).collect()
+        world
+            .scheduler
+            .run_once(now)
+            .into_iter()
+            .filter(|action| !matches!(action, Action::Search(_)))
+            .collect()
     };
-    world.turns.altered(endpoint);
+    world.scheduler.altered(endpoint);
     assert!(acts(&mut world).is_empty(), "a lane that is not in memory reads it anyway");
     world.add(0, 3, 0);
     assert!(matches!(acts(&mut world)[..], [Action::Read(_), Action::Refill(_)]));
-    world.turns.refilled(endpoint, &[row_of(0, 0), row_of(0, 1)], 100);
+    world.scheduler.refilled(endpoint, &[row_of(0, 0), row_of(0, 1)], 100);
     // Two changes while the first read is under way: what it brings is old.
-    world.turns.altered(endpoint);
-    world.turns.altered(endpoint);
+    world.scheduler.altered(endpoint);
+    world.scheduler.altered(endpoint);
     world.read(endpoint);
     assert!(matches!(acts(&mut world)[..], [Action::Read(_)]));
     world.read(endpoint);
     assert!(matches!(acts(&mut world)[..], [Action::Attempt(_), Action::Attempt(_)]));
     // A change of a lane that is awake holds it until it has been read again.
-    let later = Entry { waiting: row_of(0, 2), content: None };
-    world.turns.altered(endpoint);
-    world.turns.offer(endpoint, world.apps[&endpoint], later, now);
+    let later = BufferedDelivery { waiting: row_of(0, 2), content: None };
+    world.scheduler.altered(endpoint);
+    world.scheduler.offer(endpoint, world.apps[&endpoint], later, now);
     assert!(matches!(acts(&mut world)[..], [Action::Read(_)]));
     world.read(endpoint);
     assert!(matches!(acts(&mut world)[..], [Action::Attempt(_)]));
@@ -64,14 +69,14 @@ fn lanes_that_only_wait_rest_when_too_many_are_awake_and_all_are_served() {
     let mut flying: VecDeque<_> = world.started().into();
     let mut order = Vec::new();
     while let Some(start) = flying.pop_front() {
-        assert!(world.turns.awake <= 32 + 4, "{} lanes are awake", world.turns.awake);
+        assert!(world.scheduler.awake <= 32 + 4, "{} lanes are awake", world.scheduler.awake);
         order.push(start.0);
         world.end(start, false);
         flying.extend(world.started());
     }
     assert_eq!(order.len(), 300, "every delivery was started once");
-    assert_eq!(world.turns.in_flight(), 0);
-    assert!(world.turns.awake <= 4);
+    assert_eq!(world.scheduler.in_flight(), 0);
+    assert!(world.scheduler.awake <= 4);
     // A lane that has to wake up does not lose its turn to those that are awake.
     let first_round: BTreeSet<_> = order[..150].iter().collect();
     assert!(first_round.len() >= 90, "only {} of 100 lanes had their turn", first_round.len());
@@ -81,11 +86,11 @@ fn lanes_that_only_wait_rest_when_too_many_are_awake_and_all_are_served() {
 fn a_lane_that_wakes_up_keeps_its_place_until_it_sends() {
     let mut world = with_lanes(4, 3, 1, |_| 0);
     let now = Timestamp::from_millis(0);
-    let actions = world.turns.run_once(now);
+    let actions = world.scheduler.run_once(now);
     assert_eq!(actions.len(), 2, "one lane reads its endpoint and its rows; a quarter of four is one");
-    assert!(world.turns.run_once(now).is_empty(), "its place is not given to another");
+    assert!(world.scheduler.run_once(now).is_empty(), "its place is not given to another");
     let Action::Read(endpoint) = actions[0] else { panic!("it reads its endpoint") };
-    world.turns.vanished(endpoint, Timestamp::from_millis(0));
+    world.scheduler.vanished(endpoint, Timestamp::from_millis(0));
     assert_eq!(world.started().len(), 1, "the place of a lane that is gone is free again");
 }
 
@@ -97,12 +102,12 @@ fn a_new_throttle_rate_holds_from_the_next_read_on() {
     for row in 0..5 {
         world.end((endpoint, Seq(row)), true);
     }
-    world.turns.altered(endpoint);
-    let waiting = Entry { waiting: row_of(0, 9), content: None };
-    world.turns.offer(endpoint, world.apps[&endpoint], waiting, now);
-    assert!(matches!(world.turns.run_once(now)[..], [Action::Read(_)]));
+    world.scheduler.altered(endpoint);
+    let waiting = BufferedDelivery { waiting: row_of(0, 9), content: None };
+    world.scheduler.offer(endpoint, world.apps[&endpoint], waiting, now);
+    assert!(matches!(world.scheduler.run_once(now)[..], [Action::Read(_)]));
     let target = Target { throttle_rate: Some(10), app: world.apps[&endpoint], ..old_target() };
-    world.turns.opened(endpoint, target, Health::default(), now);
-    assert!(world.turns.run_once(now).is_empty(), "its bucket is empty");
-    assert_eq!(world.turns.next_alarm(now), Some(Timestamp::from_millis(100)));
+    world.scheduler.opened(endpoint, target, Health::default(), now);
+    assert!(world.scheduler.run_once(now).is_empty(), "its bucket is empty");
+    assert_eq!(world.scheduler.next_alarm(now), Some(Timestamp::from_millis(100)));
 }

@@ -1,0 +1,7 @@
+//! Lists, single items and statistics.
+
+pub mod deliveries;
+pub mod dispatching;
+pub mod history;
+pub mod lists;
+pub mod statistics;

@@ -1,0 +1,5 @@
+//! Counters of attempts, deliveries and messages, and their sums.
+
+pub(crate) mod counters;
+pub(crate) mod quota;
+pub(crate) mod statistics;
