@@ -104,7 +104,7 @@ fn render(event_type: &EventType) -> EventTypeOut<'_> {
     }
 }
 
-/// A name as an iterator. One that begins with `-` would look like the way back.
+/// A name as an iterator. A name that begins with `-` gets a mark, because `-` means backwards.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NameCursor(String);
 
@@ -158,7 +158,7 @@ async fn list(
     }))
 }
 
-/// How many of them are no more than a page may have of schemas; one at least.
+/// The number of event types whose schemas fit on a page; at least one.
 fn fitting(types: &[Arc<EventType>]) -> usize {
     let mut bytes = 0;
     let fits = |one: &&Arc<EventType>| {
@@ -245,7 +245,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads schemas where no other request waits for the thread: many large ones take a while.
+/// Reads schemas on a blocking thread: many large ones take a while.
 pub(crate) async fn apart<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

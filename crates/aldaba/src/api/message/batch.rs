@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// Messages, and bytes, of one request.
+/// The limits of one request.
 const MAX_MESSAGES: usize = 1000;
 pub(crate) const MAX_BYTES: usize = 16 << 20;
-/// Messages that are parsed before other requests have a turn.
+/// Messages that are parsed before other requests may run.
 const MESSAGES_BETWEEN_YIELDS: usize = 16;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -116,7 +116,8 @@ async fn create(
         }
         match parse(message, api.limits.payload) {
             Ok(input) => {
-                // The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
+                // Each message derives its key from the request's: a repeat finds the accepted messages, and tries
+                // the others.
                 events.push(event(input, idempotency::of_item(once, place)));
                 places.push(place);
                 results.push(None);
@@ -124,7 +125,7 @@ async fn create(
             Err(error) => results.push(Some(MessageBatchResult::refused(error))),
         }
     }
-    // Each payload is a copy, so that one that waits long does not keep all of the body.
+    // Each payload is a copy, so that one pending message does not keep the whole body.
     let memory = body.into_memory();
     let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
@@ -139,7 +140,7 @@ async fn create(
     let accepted = results.iter().filter(|result| result.id.is_some()).count();
     let size = 64 * results.len();
     let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
-    // Only now: what is wrong with many messages takes room too. A large answer has its own from here on.
+    // Only now: the errors of many messages take memory too. A large response has its own memory from here on.
     drop(memory);
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! What a message says: its exact bytes, and their end.
+//! A message's exact payload, and its deletion.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;

@@ -1,4 +1,4 @@
-//! The endpoints that a message goes to, how far it has come with each, and why.
+//! The endpoints that a message goes to, its progress at each, and the reasons.
 
 use crate::api::attempt::Status;
 use crate::api::delivery::RetriesOut;
@@ -75,7 +75,7 @@ fn status(delivery: &DeliveryView) -> Status {
     match delivery.status.state {
         DeliveryState::Delivered { .. } => Status::SUCCESS,
         DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => Status::FAIL,
-        // While there is an attempt, the newest has failed; the next one is named beside it.
+        // After an attempt the newest one has failed; the next one is named beside it.
         DeliveryState::Waiting { .. } if delivery.status.attempts > 0 => Status::FAIL,
         DeliveryState::Waiting { .. } => Status::PENDING,
     }
@@ -110,7 +110,7 @@ fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destinatio
     }
 }
 
-/// The endpoints that a message goes to; with `all=true` also those that it does not go to.
+/// The endpoints that a message goes to; with `all=true` also the others.
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<EndpointId>,

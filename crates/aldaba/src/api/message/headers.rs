@@ -1,4 +1,4 @@
-//! What a message carries for filters to look at, beside its payload. Nothing of it is sent.
+//! Headers of a message for filters. They are not sent.
 
 use crate::api::request::json::Fields;
 use crate::api::response::error::Error;
@@ -12,7 +12,7 @@ const MAX_NAME_BYTES: usize = 256;
 const MAX_VALUE_BYTES: usize = 1024;
 const FIELD: &str = "headers";
 
-/// By name in lower case.
+/// Reads headers, with names in lower case.
 pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
     let mut fields = Fields::of(FIELD, given);
     let headers = read(&mut fields);
@@ -20,7 +20,7 @@ pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
     Ok(headers)
 }
 
-/// Of a body, with what is wrong noted.
+/// Reads headers from a body, and notes problems.
 pub(crate) fn read(fields: &mut Fields) -> Vec<(String, String)> {
     let mut headers: Vec<_> = fields.strings(FIELD, MAX_HEADERS);
     for (name, value) in &mut headers {
@@ -47,7 +47,7 @@ fn wrong(name: &str, value: &str) -> Option<String> {
     value.chars().any(char::is_control).then(|| "must hold no control characters".to_owned())
 }
 
-/// Null where there are none.
+/// Writes null if there are none.
 pub(crate) fn write<S: Serializer>(headers: &&[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     if headers.is_empty() {
         return serializer.serialize_none();

@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Payload bytes after which a page ends early. A page of the largest messages would otherwise be a quarter of a
+/// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a
 /// gigabyte.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
@@ -84,7 +84,7 @@ pub(crate) struct MessageOut<'a> {
     deliver_at: Option<Timestamp>,
 }
 
-/// A payload as callers see it: clients have an object in its place, and nothing else.
+/// A payload as callers see it: clients expect an object.
 fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
     let text = std::str::from_utf8(payload);
     let object = text.ok().filter(|text| text.trim_start().starts_with('{'));
@@ -98,7 +98,7 @@ fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
     wrapped.map_or(Cow::Borrowed(json::empty()), Cow::Owned)
 }
 
-/// In the place of a payload that was deleted.
+/// Shown instead of a deleted payload.
 const EXPIRED: &str = r#"{"expired": true}"#;
 
 pub(crate) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
@@ -135,8 +135,8 @@ pub(crate) async fn create(
     let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
-            // An unknown application comes before a bad body, unless the body is to make it. The good path need
-            // not look it up twice.
+            // An unknown application is reported before an invalid body, unless the body creates it. A valid request
+            // needs no second lookup.
             if !body::has_application(&body.bytes) {
                 api.ask(&caller).application(&which.key).await?;
             }
@@ -195,7 +195,7 @@ pub(crate) async fn create(
     };
     let sent = match inline {
         None => api.engine.send(&which, event).await?,
-        // Boxed: every message would carry the room for what few of them need.
+        // Boxed: otherwise every message would carry the memory that few need.
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
     match sent {
@@ -204,7 +204,7 @@ pub(crate) async fn create(
             let application = api.ask(&caller).application(&which.key).await?;
             match application.find_message(&message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
-                // Delivered and no longer kept; its key is. The request says what it was.
+                // Delivered and no longer kept; its key is. The request has its fields.
                 None => Ok(answer(message, message.created_at(), input.deliver_at)),
             }
         }

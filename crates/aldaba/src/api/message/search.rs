@@ -1,4 +1,4 @@
-//! Messages by what is asked for in a body: the same as the list, for who has more to say than a URL holds.
+//! Lists messages by a filter in the body, which may be longer than a URL.
 
 use super::MessageOut;
 use crate::api::message;

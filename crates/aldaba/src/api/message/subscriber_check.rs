@@ -1,4 +1,4 @@
-//! Whether anybody would get a message, before it is sent.
+//! Tells whether an endpoint would receive a message, before it is sent.
 
 use super::body::MAX_CHANNELS;
 use crate::api::request::body::Pending;

@@ -1,4 +1,4 @@
-//! A request's body, read only after the caller has been let in.
+//! Reads the body of a request, after the caller has been admitted.
 
 use super::idempotency::RequestKey;
 use crate::api::limits::memory_budget::{HeldMemory, Holder, SMALL_BODY_BYTES};
@@ -16,10 +16,10 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use std::time::Duration;
 
-/// What a request may be larger than its payload.
+/// Bytes that a request may have besides its payload.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
-/// The whole body must be there after so many times the limit for one piece of it, so that nobody
-/// holds a connection for long by sending a byte now and then.
+/// The whole body must arrive within this many times the limit for one piece: a client that sends a byte now and then
+/// must not hold a connection for long.
 const TOTAL_TIMEOUT_FACTOR: u32 = 6;
 
 /// The largest body of any route.
@@ -46,25 +46,25 @@ const OF_PAYLOADS: &str = "the setting `payload_bytes`. Send less, or raise the 
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    /// Whether the memory belongs to this body alone. A small body lies in the connection's read
-    /// buffer, and keeping a part of it would keep all of that.
+    /// Whether the memory belongs to this body alone. A small body lies in the connection's read buffer, and keeping
+    /// a part of it would keep the whole buffer.
     own: bool,
     /// Held for as long as the body is in memory.
     _memory: HeldMemory,
 }
 
 impl Received {
-    /// Lets go of the body and keeps its room, for what was made of it.
+    /// Drops the body and keeps its memory reserved, for what was made of it.
     pub(crate) fn into_memory(self) -> HeldMemory {
         self._memory
     }
 
-    /// The whole of it, to keep.
+    /// Keeps the whole body.
     pub(crate) fn keep_all(&self) -> Bytes {
         self.keep(&self.bytes)
     }
 
-    /// A part of the body to keep.
+    /// Keeps a part of the body.
     pub(crate) fn keep(&self, part: &[u8]) -> Bytes {
         if self.own { self.bytes.slice_ref(part) } else { Bytes::copy_from_slice(part) }
     }
@@ -83,20 +83,21 @@ impl FromRequest<Api> for Pending {
 }
 
 impl Pending {
-    /// What a stranger sends to a door: nothing but a payload, on the account of the application that it is for.
+    /// The request of a sender to a source: only a payload, counted for the source's application.
     pub(crate) fn at_source(request: Request, api: &Api, holder: Holder) -> Self {
         let memory = api.request_memory.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
         Self { body: request.into_body(), key: None, limit, about_limit: OF_PAYLOADS, progress, memory }
     }
 
-    /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
-    /// ask for it after they have checked that the caller may reach what the path names.
+    /// The digest by which repeats are known, if the request has an `idempotency-key`. `ids`: see
+    /// [`RequestKey::digest`]. Handlers call it after checking that the caller may reach the things in the path.
     pub(crate) fn once(&self, org: OrgId, ids: &[&[u8]]) -> IdempotencyDigest {
         self.key.as_ref().map(|key| key.digest(org, ids))
     }
 
-    /// For the few routes that take more than a message. `about_limit` says where the limit comes from and what to do at it.
+    /// Sets the limit of the few routes that take more than a message. `about_limit` says where the limit comes from
+    /// and what to do at it.
     pub(crate) fn up_to(self, limit: usize, about_limit: &'static str) -> Self {
         Self { limit, about_limit, ..self }
     }
@@ -106,7 +107,7 @@ impl Pending {
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
     }
 
-    /// Room is taken before it is filled, and as it is filled: what is announced may never come.
+    /// Memory is reserved before it is filled, in steps: the announced length may never arrive.
     async fn read_pieces(mut self) -> Result<Received, Error> {
         let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
         self.fits(announced)?;
@@ -128,14 +129,14 @@ impl Pending {
         Ok(self.received(all.into(), true))
     }
 
-    /// The memory grows by doubling, from a small step on, and ends at what is announced.
+    /// The memory doubles from a small step on, up to the announced length.
     fn add(&mut self, all: &mut Vec<u8>, piece: &[u8], announced: usize) -> Result<(), Error> {
         let length = all.len() + piece.len();
         self.fits(length)?;
         if length > all.capacity() {
             let ahead = if all.is_empty() { SMALL_BODY_BYTES } else { 2 * all.capacity() };
             let capacity = match announced {
-                // Not known: what is there may be all.
+                // Unknown length: this may be all.
                 0 if all.is_empty() => length,
                 0 => ahead,
                 announced => ahead.min(announced),
@@ -169,7 +170,7 @@ impl Pending {
                 None => return Ok(None),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => return Ok(Some(data)),
-                    // Trailers mean nothing here.
+                    // Trailers are ignored.
                     Err(_) => continue,
                 },
                 Some(Err(_)) => {

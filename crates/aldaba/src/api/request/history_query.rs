@@ -1,4 +1,4 @@
-//! Which messages and attempts a caller asks for.
+//! The parts of queries that lists of messages and attempts share.
 
 use super::ids;
 use super::query::Query;
@@ -13,7 +13,7 @@ pub(crate) const MAX_ROWS_WALKED: usize = 5_000;
 /// How far a list reaches from where it is read, unless a bound says otherwise.
 const WINDOW: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// The statuses of messages and attempts, as they travel.
+/// The statuses of messages and attempts, as the API names them.
 pub(crate) const STATUSES: [i64; 5] = [0, 1, 2, 3, 4];
 
 impl Route {
@@ -45,8 +45,8 @@ impl Query {
 }
 
 impl<K: IdKind> PageQuery<Id<K>> {
-    /// The part of a list that runs from the newest to the oldest. It reaches [`WINDOW`] from where it is read. With
-    /// nothing but `after` the page is the one next to that moment, as if one had come there backwards.
+    /// The range of a list that runs from the newest to the oldest item. It covers [`WINDOW`] from its start. With
+    /// `after` alone the page is next to that moment, as if the client had paged backwards to it.
     pub(crate) fn part(&mut self, within: TimeRange, now: Timestamp) -> ListRange<Id<K>> {
         let TimeRange { before, after } = within;
         self.backwards |= self.beside.is_none() && before.is_none() && after.is_some();

@@ -1,4 +1,4 @@
-//! Conflicts name the thing that is in the way, with its id.
+//! Errors of conflicts name the conflicting thing, with its id.
 
 use super::code::Code;
 use super::error::{Error, not_orderable};
@@ -25,7 +25,7 @@ impl From<&Endpoint> for Subject {
 }
 
 impl Api {
-    /// Why a change was refused. `uid` is the one that was asked for.
+    /// Why a change was refused. `uid`: the requested one.
     pub(crate) async fn refusal(
         &self,
         caller: &Caller,
@@ -51,7 +51,7 @@ impl Api {
         }
     }
 
-    /// What has a uid. It may have been given up since the change was refused.
+    /// The thing that has a uid. It may have lost the uid since the change was refused.
     async fn holder(&self, caller: &Caller, subject: Subject, uid: &str) -> Result<String, Error> {
         let questions = self.ask(caller);
         let (word, id) = match subject {

@@ -1,4 +1,4 @@
-//! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
+//! Error responses. Each has a JSON body: SDKs parse it whatever the status.
 
 use super::code::Code;
 use crate::api::request::json;
@@ -12,20 +12,20 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Seconds: what has been ended is remembered for days.
+/// Retry delay: revocations are remembered for days.
 const REVOCATIONS_RETRY_SECONDS: u32 = 3600;
-/// Seconds: what holds up the store holds it up for a while.
+/// Retry delay: a slow store takes a while to recover.
 pub(crate) const LATE_RETRY_SECONDS: u32 = 5;
-/// Seconds: a replay takes a while.
+/// Retry delay: a replay takes a while.
 const REPLAYS_RETRY_SECONDS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Error {
     status: StatusCode,
     body: ErrorBody,
-    /// Seconds after which it is worth trying again.
+    /// Seconds until a retry.
     retry_after: Option<u32>,
-    /// The methods that the route has.
+    /// The methods of the route.
     allow: Option<HeaderValue>,
 }
 
@@ -36,17 +36,17 @@ pub(crate) enum ErrorBody {
     Problems { code: Code, detail: Vec<Problem> },
 }
 
-/// One thing that is wrong with a request, and where.
+/// A problem of a request, and its location.
 #[derive(Debug, Serialize)]
 pub(crate) struct Problem {
-    /// SDKs read it as strings: an item of a list is `[0]`.
+    /// SDKs read strings: an item of a list is `[0]`.
     loc: Vec<String>,
     msg: String,
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
-/// What is wrong with a request, as far as it is listed. A stranger's body can have any number of things wrong.
+/// The listed problems of a request. A body can have any number of them.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     listed: Vec<Problem>,
@@ -54,7 +54,7 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// How many are listed if there are more than one more. Then that one says how many are not.
+    /// The listed problems if there are at least two more; a last entry then counts the others.
     pub(crate) const MOST: usize = 20;
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -85,11 +85,11 @@ impl From<Problems> for Error {
     }
 }
 
-/// Bytes of a part of a place, and of what is said of it: both may repeat what the caller has written.
+/// Bytes of a part of a location, and of a message: both may repeat the caller's text.
 const MAX_PART_BYTES: usize = 256;
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The beginning of a text that is too long.
+/// Cuts a long text.
 fn shortened(mut text: String, most: usize) -> String {
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
@@ -140,7 +140,7 @@ impl Error {
         problems.into()
     }
 
-    /// What is wrong with a part of the body, seen from the whole of it.
+    /// Moves the problems of a nested object into the body that has it.
     pub(crate) fn in_field(mut self, field: &str) -> Self {
         if let ErrorBody::Problems { detail, .. } = &mut self.body {
             for problem in detail {
@@ -196,7 +196,7 @@ impl Error {
         Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail, 1)
     }
 
-    /// For whoever keeps what was refused: the status, and what was said.
+    /// The status and the message, for a log of refusals.
     pub(crate) fn summary(&self) -> (u16, String) {
         let said = match &self.body {
             ErrorBody::Plain { detail, .. } => detail.to_string(),
@@ -208,7 +208,7 @@ impl Error {
         (self.status.as_u16(), said)
     }
 
-    /// The same, with when to come back where it does not say that.
+    /// Adds a retry delay if there is none.
     pub(crate) fn or_retry_after(self, seconds: u32) -> Self {
         Self { retry_after: self.retry_after.or(Some(seconds)), ..self }
     }
@@ -221,7 +221,7 @@ impl Error {
         Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
-    /// A day's messages are used up, until then.
+    /// The daily quota is used up, until then.
     fn over_quota(whose: QuotaOf, most: u64, until: Timestamp, now: Timestamp) -> Self {
         let whose = match whose {
             QuotaOf::Organization => "organization",
@@ -368,12 +368,12 @@ impl From<ChangeError> for Error {
     }
 }
 
-/// Who uses a policy or a profile.
+/// The user of a policy or a profile.
 pub(crate) fn user(endpoint: Option<EndpointId>) -> String {
     endpoint.map_or_else(|| "An endpoint".to_owned(), |endpoint| format!("The endpoint {endpoint}"))
 }
 
-/// A filter is refused when it is given, so that no message has to be.
+/// A costly filter is refused when it is set, so that no message has to be.
 fn too_costly(whose: &str, work: u64, most: u64) -> Error {
     let message = format!(
         "is too much: {whose} may take {most} looks at a message, and would take {work}. A path with `[*]` leads to up to 1000 \
@@ -455,12 +455,12 @@ pub(crate) fn not_orderable(obstacle: OrderingObstacle, endpoint: impl Display) 
     })
 }
 
-/// An error as a part of an answer about several things.
+/// An error as a part of a response about several things.
 pub(crate) struct Part {
-    /// As the answer would have that were about this alone.
+    /// The status that a response to this item alone would have.
     pub(crate) status: u16,
     pub(crate) error: ErrorBody,
-    /// Seconds after which it is worth trying again.
+    /// Seconds until a retry.
     pub(crate) retry_after: Option<u32>,
 }
 

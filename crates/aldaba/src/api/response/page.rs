@@ -1,4 +1,4 @@
-//! Lists come in pages, forwards or backwards from an item.
+//! Pages of lists, forwards or backwards from an item.
 
 use super::error::Problem;
 use crate::api::request::json;
@@ -17,12 +17,12 @@ use std::str::FromStr;
 pub(crate) const DEFAULT_LIMIT: usize = 50;
 pub(crate) const MAX_LIMIT: usize = 250;
 
-/// What a list may be asked for. `Id` is how its items are named.
+/// The page that a query asks for. `Id` identifies the items.
 pub(crate) struct PageQuery<Id> {
     pub(crate) limit: usize,
-    /// Start beside this item.
+    /// Starts beside this item.
     pub(crate) beside: Option<Id>,
-    /// Towards the list's beginning.
+    /// Towards the beginning of the list.
     pub(crate) backwards: bool,
     pub(crate) order: Option<Order>,
     pub(crate) query: Query,
@@ -43,7 +43,7 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
     }
 }
 
-/// An item to start beside, and whether towards the list's beginning. `place` is where it was written.
+/// An item to start beside, and whether towards the beginning of the list. `place`: where the iterator was given.
 pub(crate) fn iterator<Id: FromStr<Err: Display>>(
     text: Option<&str>,
     place: &str,
@@ -60,7 +60,7 @@ pub(crate) fn limit(query: &Query) -> usize {
 }
 
 impl<Id: Clone + Display> PageQuery<Id> {
-    /// What to ask the store for: one item more than wanted tells whether there are others.
+    /// The page to read: one item more than wanted tells whether there are others.
     pub(crate) fn ask(&self, order: Order) -> (Page<Id>, Order) {
         let order = match (self.backwards, order) {
             (false, order) => order,
@@ -70,7 +70,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
         (Page { after: self.beside.clone(), limit: self.limit + 1 }, order)
     }
 
-    /// The same for a list in memory, which is in ascending order.
+    /// The page of a list in memory, which is in ascending order.
     pub(crate) fn cut<T>(&self, items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
     where
         Id: Ord,
@@ -79,7 +79,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
         cut(items, &page, order, id)
     }
 
-    /// The page of what the store gave. `more` says that others follow though fewer were taken.
+    /// Makes the page of the items that were read. `more`: others follow although fewer were read.
     pub(crate) fn list<T>(&self, mut items: Vec<T>, more: bool, id: impl Fn(&T) -> Id) -> Listed<T> {
         let done = items.len() <= self.limit && !more;
         items.truncate(self.limit);
@@ -91,7 +91,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
         Listed { items, iterator, prev_iterator, done }
     }
 
-    /// The same, where looking for items may have been given up at a place: it goes on from there.
+    /// The same for a search that may have stopped early: the next page continues from there.
     pub(crate) fn list_walked<T>(
         &self,
         items: Vec<T>,
@@ -109,7 +109,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
     }
 }
 
-/// A page whose items are still to be rendered.
+/// A page before its items are rendered.
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     iterator: Option<String>,

@@ -1,4 +1,4 @@
-//! Who is asking, and what they may reach.
+//! Authenticates a request, and says what kind of access a route needs.
 
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
@@ -14,41 +14,41 @@ const NO_TOKEN: &str = "Invalid token: there is none; send `Authorization: Beare
 const NO_BEARER: &str = "Invalid token: the header `Authorization` does not begin with `Bearer `; send `Authorization: \
                          Bearer` and a token or an API key";
 
-/// What a route is for, and so who may use it.
+/// The kind of access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     /// Anyone, without a token.
     Open,
     /// Anyone with a token.
     Known,
-    /// Reading what is an application's.
+    /// Reading things of an application.
     Read,
-    /// Reading what spans the organization.
+    /// Reading things of the whole organization.
     ReadOrganization,
     /// Reading signing secrets, headers and certificates.
     ReadSecrets,
-    /// Handing in messages.
+    /// Sending messages.
     Send,
-    /// Asking whether anybody would get a message.
+    /// Checking whether an endpoint would receive a message.
     Precheck,
-    /// Sending again what was handed in.
+    /// Sending messages again.
     Attempt,
-    /// Changing what is an application's: its endpoints and deliveries.
+    /// Changing things of an application: its endpoints and deliveries.
     Manage,
     /// Changing signing secrets.
     ManageSecrets,
-    /// Removing contents for good.
+    /// Deleting contents.
     Erase,
-    /// Changing what is the organization's: applications, event types, policies, profiles.
+    /// Changing things of the organization: applications, event types, policies, profiles.
     Administer,
-    /// Letting people into an application's portal, and out of it.
+    /// Issuing and revoking portal tokens.
     Admit,
-    /// Keys, and the audit log.
+    /// API keys and the audit log.
     Govern,
 }
 
 impl Access {
-    /// Whether nothing is changed, so that an answer which cannot be given has had no effect.
+    /// Whether the route only reads, so that a failed response had no effect.
     pub(crate) fn only_reads(self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ impl Access {
         )
     }
 
-    /// The word for it in the API's document.
+    /// The scope's name in the API's document.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -82,7 +82,7 @@ impl Access {
     }
 }
 
-/// Whose token a request has.
+/// The caller, by the request's token.
 pub(crate) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     let Some(given) = headers.get(AUTHORIZATION) else {
         return Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN));
@@ -98,12 +98,12 @@ pub(crate) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
     Ok(caller)
 }
 
-/// The caller whom the route's check has let in.
+/// The caller that the route's check has admitted.
 impl FromRequestParts<Api> for Caller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        // Absent only where a handler asks who calls and its route lets anyone in.
+        // Absent only if a handler of an open route asks for the caller.
         parts.extensions.get().cloned().ok_or_else(|| refusal(TokenError::Invalid))
     }
 }

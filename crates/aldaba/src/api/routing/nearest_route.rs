@@ -1,4 +1,4 @@
-//! The routes that a request for one that does not exist probably means.
+//! Suggests routes for a request to a route that does not exist.
 
 use super::route::Route;
 use crate::api::response::error::Error;
@@ -7,15 +7,15 @@ use aldaba_delivery::nearest::{distance, letters};
 use http::Method;
 use std::collections::HashMap;
 
-/// How many routes an answer names.
+/// Routes in one suggestion.
 const MAX_NAMED: usize = 3;
-/// Paths with more segments, and segments with more bytes, are not compared: anybody may send them.
+/// Longer paths and segments are not compared: anybody may send them.
 const MAX_SEGMENTS: usize = 12;
 const MAX_SEGMENT_BYTES: usize = 40;
-/// Bytes of the path that an answer repeats.
+/// Bytes of the path in an error.
 const MAX_SHOWN_BYTES: usize = 200;
 
-/// What a difference counts. A route is near up to `FARTHEST`.
+/// The costs of differences. A route is suggested up to `MAX_DISTANCE`.
 const OTHER_METHOD_COST: u32 = 1;
 const PARAMETER_COST: u32 = 1;
 const ABBREVIATION_COST: u32 = 2;
@@ -23,10 +23,10 @@ const PREFIX_COST: u32 = 1;
 const SEGMENT_COST: u32 = 5;
 const MAX_DISTANCE: u32 = 9;
 
-/// What paths abbreviate, in full.
+/// The abbreviations in paths, and their full words.
 const LONG_FORMS: [(&str, &str); 3] = [("app", "application"), ("msg", "message"), ("stats", "statistics")];
 
-/// Every route, as the path that a caller writes.
+/// Every route, as callers write its path.
 #[derive(Debug)]
 pub(crate) struct KnownRoutes(Vec<(Method, String)>);
 
@@ -36,7 +36,7 @@ impl KnownRoutes {
         Self(api.chain([(Method::POST, inbound_request::PATH.to_owned())]).collect())
     }
 
-    /// The methods of a route, as the header `Allow` has them. What is not of the API is a page.
+    /// The methods of a route, for the header `Allow`. Paths outside of the API are pages.
     pub(crate) fn methods_of(&self, path: &str) -> String {
         let mut methods: Vec<_> =
             self.0.iter().filter(|(_, known)| known == path).map(|(method, _)| method.as_str()).collect();
@@ -50,7 +50,7 @@ impl KnownRoutes {
         methods.join(", ")
     }
 
-    /// What is said where there is no route.
+    /// The error for a missing route.
     pub(crate) fn missing(&self, method: &Method, path: &str) -> Error {
         let near = self.near(method, path);
         let shown = &path[..path.floor_char_boundary(MAX_SHOWN_BYTES)];
@@ -77,18 +77,18 @@ impl KnownRoutes {
                 (apart <= MAX_DISTANCE).then(|| (apart, format!("{other} {known}")))
             })
             .collect();
-        // Among those that are as near, the order of the declarations.
+        // At the same distance, in the order of the declarations.
         near.sort_by_key(|(apart, _)| *apart);
         near.into_iter().take(MAX_NAMED).map(|(_, route)| route).collect()
     }
 }
 
-/// How much segments differ. Many routes share them, so each pair is compared once.
+/// The distances of segments. Many routes share them, so each pair is compared once.
 #[derive(Default)]
 struct Likeness<'a>(HashMap<(&'a str, &'a str), Option<u32>>);
 
 impl<'a> Likeness<'a> {
-    /// The distance of two paths, with segments for letters. `None`: they have no name in common.
+    /// The distance of two paths, by segments. `None`: they share no name.
     fn between(&mut self, given: &[&'a str], known: &[&'a str]) -> Option<u32> {
         let mut names = known.iter().filter(|name| !is_parameter(name) && !is_prefix(name));
         names.find(|name| given.iter().any(|segment| self.segment(segment, name).is_some()))?;
@@ -127,7 +127,7 @@ fn is_prefix(name: &str) -> bool {
     matches!(name, "api" | "v1")
 }
 
-/// Many leave out what all paths begin with.
+/// Many callers leave out the common prefix.
 fn left_out(name: &str) -> u32 {
     if is_prefix(name) { PREFIX_COST } else { SEGMENT_COST }
 }

@@ -1,5 +1,5 @@
-//! How a route is declared: its path, who may use it, what it takes and what it answers. The router, the
-//! checks of access and the API's document are all made from this one declaration.
+//! The declaration of a route: path, access, parameters, body and responses. It gives the router, the checks before
+//! the handler, and the API's document.
 
 use super::auth::{self, Access};
 use crate::api::limits::memory_budget::Holder;
@@ -24,13 +24,13 @@ use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What a request has as its body.
+/// The body of a request.
 pub(crate) trait RequestBody: ToSchema {
-    /// One that is accepted as it stands. The document shows it, and whoever tries out the route sends it.
+    /// A valid example. The document shows it, and the page sends it.
     fn example() -> Value;
 }
 
-/// Says what an example of a body is, beside its declaration.
+/// Declares the example of a body, next to its type.
 macro_rules! example {
     ($body:ty, $($json:tt)+) => {
         impl $crate::api::routing::route::RequestBody for $body {
@@ -47,15 +47,15 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// Below `/api/v1`.
     pub(crate) path: &'static str,
-    /// As SDKs know it, such as `v1.application.list`.
+    /// The operation's name in SDKs, such as `v1.application.list`.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) query: Vec<Parameter>,
     pub(crate) body: Option<BodySchema>,
-    /// Only the document needs it, so it is made for that.
+    /// Only the document calls it.
     pub(crate) example: Option<fn() -> Value>,
-    /// A request without the body is one with an empty body.
+    /// The body may be left out.
     pub(crate) bodiless: bool,
     /// It honours the header `idempotency-key`.
     pub(crate) keyed: bool,
@@ -74,10 +74,10 @@ pub(crate) enum ResponseBody {
     Error,
 }
 
-/// The name and the schema of a body, and of all that it is made of.
+/// The name and the schema of a body, and of its parts.
 pub(crate) struct BodySchema {
     pub(crate) name: String,
-    /// They are many, and only the document needs them: they are made for it.
+    /// Only the document calls it: the schemas are many.
     pub(crate) schemas: fn() -> Vec<(String, RefOr<Schema>)>,
 }
 
@@ -226,7 +226,7 @@ impl Route {
         self.answer(StatusCode::NO_CONTENT, ResponseBody::Nothing)
     }
 
-    /// An error beyond those that every route of its kind has.
+    /// An error that not every route of its kind has.
     pub(crate) fn or_error(self, status: StatusCode) -> Self {
         self.answer(status, ResponseBody::Error)
     }
@@ -253,7 +253,7 @@ struct RouteChecks {
 }
 
 impl Route {
-    /// Whether the handler gets no body, and must be told of any: a body that is passed over asks for less than the
+    /// Whether the handler reads no body and must refuse one: a body that is ignored may ask for less than the
     /// request does.
     fn refuses_bodies(&self) -> bool {
         let reads = self.access.only_reads() && self.access != Access::Known;

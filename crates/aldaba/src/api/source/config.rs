@@ -1,19 +1,18 @@
-//! `config` of a source: what its type needs to know of its sender.
+//! The `config` of a source: what its type needs to verify the sender.
 
 use crate::api::request::json::Fields;
 use aldaba_engine::{HmacSettings, SourceSecrets, SourceSettings, secret_field};
 use serde_json::{Map, Value};
 
-/// Bytes of each of its texts.
+/// Bytes of each text.
 const MAX_TEXT_BYTES: usize = 1024;
 const MAX_SECRETS: usize = 10;
 
-/// What a sender is known by, under each of its names. Beside `config` it would be passed over like all that nobody knows there, and
-/// where it may be left out, nothing would be verified.
+/// Names of secrets. Outside of `config` one would be an unknown field, and if it is optional, nothing would be
+/// verified.
 pub(crate) const SECRET_NAMES: [&str; 5] = ["secret", "secrets", "publicKey", "clientState", "verifyToken"];
 
-/// What the type needs. Nothing of it is taken that the type does not know. `tolerance`: what the request itself says of it,
-/// beside `config`.
+/// Reads the fields of the type, and refuses others. `tolerance`: the value beside `config`.
 pub(crate) fn read(
     fields: &mut Fields,
     kind: &str,
@@ -63,7 +62,7 @@ pub(crate) fn read(
     secrets
 }
 
-/// The parts of `config` that nobody has asked for yet.
+/// The fields of `config` that have not been read yet.
 struct Config<'a> {
     fields: &'a mut Fields,
     given: Map<String, Value>,

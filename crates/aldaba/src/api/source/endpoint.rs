@@ -1,4 +1,4 @@
-//! The endpoints of a source: those of the application that it owns, under the names that clients of sources have.
+//! The endpoints of a source: those of its application, under the paths that clients of sources use.
 
 use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
@@ -93,7 +93,7 @@ async fn create(
     endpoint::create(State(api), caller, Ids(app), pending).await
 }
 
-/// One endpoint of a source, as the handlers of endpoints know it.
+/// An endpoint of a source, as the handlers of endpoints take it.
 struct At(State<Api>, Caller, Ids<(String, String)>);
 
 impl FromRequestParts<Api> for At {

@@ -1,4 +1,4 @@
-//! What came in through a source: how far its events have come, and what was not taken.
+//! The events of a source with their progress, and its refused requests.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;

@@ -1,5 +1,5 @@
-//! The door itself: what another sender sends to a source's URL. Its signature is looked at before anything else, and
-//! nothing is stored of what is refused.
+//! Requests of other senders to the URL of a source. The signature is verified first, and nothing of a refused
+//! request is stored.
 
 use crate::api::limits::memory_budget::Holder;
 use crate::api::limits::rates;
@@ -18,26 +18,26 @@ use serde::Serialize;
 use std::sync::Arc;
 
 pub(crate) const PATH: &str = "/in/{token}";
-/// Seconds after which it is worth trying again where nothing else is known.
+/// The retry delay for senders if nothing else is known.
 const RETRY_AFTER_SECONDS: u32 = 5;
-/// What a door says may be somebody else's text, of any type: no browser is to make a page of this server's of it.
+/// A response may contain a sender's text of any type: no browser may render it as a page of this server.
 const CONTENT_POLICY: &str = "sandbox; default-src 'none'";
 
 pub(crate) fn route() -> MethodRouter<Api> {
     any(receive)
 }
 
-/// What a sender hears of an event that is safe.
+/// The response to an event that is stored.
 #[derive(Clone, Copy, Default, Serialize)]
 struct ReceivedOut {
     received: bool,
-    /// It came before.
+    /// It was received before.
     #[serde(skip_serializing_if = "is_false")]
     duplicate: bool,
-    /// It came before and could not be forwarded then; it is forwarded again.
+    /// It was received before and could not be forwarded then; it is forwarded again.
     #[serde(skip_serializing_if = "is_false")]
     reopened: bool,
-    /// The source does not want it.
+    /// The source ignores such events.
     #[serde(skip_serializing_if = "is_false")]
     ignored: bool,
 }
@@ -71,7 +71,7 @@ async fn find_and_respond(api: &Api, token: &str, request: Request) -> Response 
     }
 }
 
-/// Whoever is turned away for want of something on our side hears when to come back; and no token would let anybody in.
+/// A refusal caused by the server says when to retry; and no token would help.
 fn refusal(error: Error) -> Response {
     let error = if error.summary().0 >= 500 { error.or_retry_after(RETRY_AFTER_SECONDS) } else { error };
     let mut response = error.into_response();
@@ -83,7 +83,7 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
     let now = || api.engine.clock().now();
     let (method, query) = (request.method(), request.uri().query());
     if let Some(challenge) = source.challenge(method, query) {
-        // Nothing shows who asks.
+        // A challenge does not identify its sender.
         rates::admit_stranger(api, source.id)?;
         if challenge.status >= 400 {
             let detail = "`hub.verify_token` is not the `verifyToken` of this source";
@@ -102,7 +102,7 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
     let body = match Pending::at_source(request, api, Holder::at_source(source.org, source.app)).read().await
     {
         Ok(body) => body,
-        // Nobody knows whose it was.
+        // The sender is unknown.
         Err(error) if source.verifies() => {
             rates::admit_stranger(api, source.id)?;
             return Err(error);
@@ -110,7 +110,7 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         Err(error) => return Err(error),
     };
     let opened = api.engine.inspect(source, &headers, &body.bytes).await;
-    // Who it is that sends is known only now, and strangers must not use up what is the sender's.
+    // Only now is the sender verified, and others must not use up its rate.
     match &opened {
         _ if !source.verifies() => {}
         Err(error) if !error.is_from_sender() => rates::admit_stranger(api, source.id)?,
@@ -137,8 +137,7 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
     Ok(received(source, said))
 }
 
-/// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
-/// repeat it for ever.
+/// The source's own response, if it has one. A repeat gets it too: otherwise the sender would repeat it for ever.
 fn received(source: &LoadedSource, said: ReceivedOut) -> Response {
     match source.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),

@@ -1,4 +1,4 @@
-//! Sources: inbound doors for the webhooks of other senders.
+//! Sources: URLs that receive the webhooks of other senders.
 
 use super::body::{SourceIn, SourcePatch, may_change, read, read_change};
 use crate::api::credentials::portal::Base;
@@ -145,7 +145,7 @@ struct RotateTokenOut {
     ingest_url: String,
 }
 
-/// A source with all that is shown of it.
+/// A source and everything that a response shows.
 struct Shown {
     source: Source,
     settings: SourceSettings,
@@ -206,7 +206,7 @@ fn ingest_url(base: &str, token: &str) -> String {
     format!("{base}/in/{token}")
 }
 
-/// What everybody may know of it.
+/// The part of `config` that is not secret.
 fn public_config(kind: &str, settings: &SourceSettings, secrets: &SourceSecrets) -> Map<String, Value> {
     let mut config = match &settings.hmac {
         Some(hmac) => json!(hmac),
@@ -268,7 +268,7 @@ async fn show(
     Ok(Shown::new(&api, &caller, &base, source)?.answer(StatusCode::OK))
 }
 
-/// Puts other values in the place of those there are, or makes the source. Its URL stays.
+/// Replaces a source, or creates it. Its URL stays.
 async fn put(
     State(api): State<Api>,
     Base(base): Base,
@@ -283,19 +283,19 @@ async fn put(
     }
     let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
     let new = read_change(org, &body.bytes, None)?;
-    // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
+    // The name in the path stays the source's uid: otherwise the same request would create another one next time.
     let names_none = crate::api::request::bounded_json::fields(&body.bytes)
         .is_ok_and(|fields| !fields.contains_key("uid"));
     let mut retry = api.engine.directory().conflict_retry();
     loop {
         let Some(current) = api.ask(&caller).find_source(&key).await? else {
-            // Asked at each look: another request may just have deleted it.
+            // Checked after each read: another request may just have deleted it.
             may_be_made()?;
             let uid = new.uid.clone().or_else(|| Some(key.clone()));
             let is_named_so = uid.as_ref() == Some(&key);
             let asked = NewSource { uid: uid.clone(), ..new.clone() };
             match api.directory(&caller).create_source(asked, once).await {
-                // Another request has just made it: this one changes it.
+                // Another request has just created it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(&caller, error, Subject::Source, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
@@ -342,7 +342,7 @@ async fn patch(
     }
 }
 
-/// A source as one that was given.
+/// The current values, in the form of a request.
 fn before(api: &Api, source: &Source) -> Result<NewSource, Error> {
     let secrets = api.engine.directory().source_secrets(source).map_err(ChangeError::from)?;
     let settings = SourceSettings::read(&source.config.settings).unwrap_or_default();
