@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_threads_are_late_whoever_finds_no_place_is_told_at_once() {
+    async fn while_the_threads_are_late_a_connection_without_a_slot_is_refused_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/works", get(async || "fine"));

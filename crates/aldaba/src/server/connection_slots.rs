@@ -148,8 +148,8 @@ impl ConnectionSlots {
             self.wanted.notify_one();
             self.table.reserve_next_eviction();
         }
-        let patience = if pending.is_crowded() && !one_leaves { Duration::ZERO } else { SLOT_TIMEOUT };
-        let acquired = tokio::time::timeout(patience, self.slots.clone().acquire_owned()).await;
+        let timeout = if pending.is_crowded() && !one_leaves { Duration::ZERO } else { SLOT_TIMEOUT };
+        let acquired = tokio::time::timeout(timeout, self.slots.clone().acquire_owned()).await;
         if !one_leaves {
             self.table.cancel_eviction();
         }

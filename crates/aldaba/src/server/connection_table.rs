@@ -238,7 +238,7 @@ mod tests {
         tracked.leave.notified().now_or_never().is_some()
     }
 
-    fn with_a_place(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
+    fn with_a_slot(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
         let tracked = table.register(address(last)).unwrap();
         tracked.slot_acquired();
         tracked
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_oldest_without_a_head_gives_way_first_and_none_that_has_sent_one() {
         let table = ConnectionTable::new(0);
-        let connections: Vec<_> = (0..4).map(|number| with_a_place(&table, number)).collect();
+        let connections: Vec<_> = (0..4).map(|number| with_a_slot(&table, number)).collect();
         let pending = table.register(address(9)).unwrap();
         assert!(!table.evict_oldest(Newcomer::HeadUnknown), "all are in their grace");
         connections.iter().for_each(|tracked| assert!(!tracked.grace_is_over()));
@@ -261,18 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_sent_a_whole_head_waits_for_nobodys_grace() {
+    fn a_connection_with_a_head_does_not_wait_for_a_grace_period() {
         let table = ConnectionTable::new(0);
-        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        let (first, second) = (with_a_slot(&table, 1), with_a_slot(&table, 1));
         assert!(!table.evict_oldest(Newcomer::HeadUnknown));
         assert!(table.evict_oldest(Newcomer::HeadReceived));
         assert!(leaves(&first) && !leaves(&second));
     }
 
     #[test]
-    fn whoever_found_nobody_gets_the_place_of_the_next_whose_grace_ends() {
+    fn a_waiting_connection_gets_the_slot_of_the_next_whose_grace_period_ends() {
         let table = ConnectionTable::new(0);
-        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        let (first, second) = (with_a_slot(&table, 1), with_a_slot(&table, 1));
         table.reserve_next_eviction();
         assert!(first.grace_is_over());
         assert!(!second.grace_is_over(), "one slot was wanted");
@@ -281,11 +281,11 @@ mod tests {
     #[test]
     fn an_address_has_no_more_connections_than_it_may() {
         let table = ConnectionTable::new(2);
-        let known = with_a_place(&table, 1);
+        let known = with_a_slot(&table, 1);
         known.head_received();
-        let late = with_a_place(&table, 1);
+        let late = with_a_slot(&table, 1);
         assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
-        let other = with_a_place(&table, 2);
+        let other = with_a_slot(&table, 2);
         assert!(!late.grace_is_over() && !other.grace_is_over());
         let _third = table.register(address(1)).unwrap();
         assert!(leaves(&late) && !leaves(&known) && !leaves(&other), "its own oldest gives way");
@@ -307,7 +307,7 @@ mod tests {
     fn nothing_is_remembered_of_who_has_gone() {
         let table = ConnectionTable::new(0);
         for number in 0..3 {
-            let (late, known) = (with_a_place(&table, number), with_a_place(&table, number));
+            let (late, known) = (with_a_slot(&table, number), with_a_slot(&table, number));
             late.grace_is_over();
             known.grace_is_over();
             known.head_received();

@@ -73,9 +73,9 @@ mod tests {
     use aldaba_delivery::Timestamp;
 
     #[derive(Debug, Default)]
-    struct Hands(AtomicU64);
+    struct ManualClock(AtomicU64);
 
-    impl Clock for Hands {
+    impl Clock for ManualClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_millis(0)
         }
@@ -86,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_as_long_as_the_newest_pulse_that_came_through_is_old() {
-        let clock = Arc::new(Hands::default());
+    fn the_delay_is_the_age_of_the_newest_pulse() {
+        let clock = Arc::new(ManualClock::default());
         let scheduling_delay = SchedulingDelay::new(clock.clone(), Duration::from_millis(400));
         for (now, came_through, long) in [(100, 0, false), (110, 0, false), (111, 0, true), (150, 100, false)]
         {

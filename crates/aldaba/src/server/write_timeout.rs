@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_reads_a_little_now_and_then_is_cut_off_in_the_end() {
+    async fn a_slow_reader_is_cut_off_in_the_end() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(64 * 1024).unwrap();

@@ -1,4 +1,4 @@
-//! The filter of an endpoint, as callers write it.
+//! Reads the filter of an endpoint.
 
 use crate::api::request::json::Fields;
 use aldaba_delivery::Filter;
@@ -14,12 +14,12 @@ struct Body<'a> {
     filter: Option<&'a RawValue>,
 }
 
-/// The text of the filter in a body: read as a value, its numbers would be rounded. `Err`: it is given twice.
+/// The text of the filter in a body: a parsed value would round its numbers. `Err`: the body has it twice.
 pub(crate) fn text(body: &[u8]) -> Result<Option<&str>, serde_json::Error> {
     serde_json::from_slice::<Body<'_>>(body).map(|body| body.filter.map(RawValue::get))
 }
 
-/// The filter that a body gives, if it gives a good one. `body` is what the fields were read from.
+/// Reads a valid filter from a body. `body`: the source of `fields`.
 pub(crate) fn read(fields: &mut Fields, body: &[u8]) -> Option<Arc<Filter>> {
     if !fields.has(FIELD) {
         return None;

@@ -1,4 +1,4 @@
-//! Headers that an endpoint's owner wants with every request.
+//! Headers that the endpoint adds to every request.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -130,5 +130,5 @@ async fn patch(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Names in one request.
+/// Header names in one request.
 const MAX_CHANGES: usize = 250;

@@ -1,4 +1,4 @@
-//! The health of an endpoint: as part of it, its changes, and its resumption.
+//! The health of an endpoint, its changes, and resuming.
 
 use super::rendered;
 use crate::api::replay;
@@ -94,7 +94,7 @@ fn render_error(last: &LastError) -> LastErrorOut<'_> {
     LastErrorOut { text: &last.text, status_code: last.status_code, at: last.at }
 }
 
-/// How a change is named in a list.
+/// The position of a change in its list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(i64);
 
@@ -164,7 +164,7 @@ struct ResumedOut {
     endpoint: Value,
 }
 
-/// Makes an endpoint active again and lets go what is held for it.
+/// Sets an endpoint active again, which releases its held deliveries.
 pub(crate) async fn resume(
     State(api): State<Api>,
     caller: Caller,

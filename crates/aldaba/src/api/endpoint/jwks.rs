@@ -1,7 +1,7 @@
-//! The public halves of signing keys, for whoever verifies.
+//! The public halves of signing keys, for receivers that verify.
 //!
-//! Anybody may ask, without a token. So what is asked again is answered from memory, what has to be made is made one
-//! at a time, and all of it together has a rate: it cannot take anything from others.
+//! Anybody may ask, without a token. So repeated requests are answered from memory, responses are made one at a time,
+//! and all requests together have a rate: they cannot take anything from other callers.
 
 use crate::api::request::ids::Ids;
 use crate::api::response::code::Code;
@@ -26,15 +26,15 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-/// Endpoints that are read at a time, and whose secrets cost as much as a request.
+/// Endpoints in one read. Opening their secrets costs as much as a request.
 const ENDPOINTS_PER_READ: usize = 100;
-/// Requests a second, of all callers together.
+/// Requests per second, of all callers together.
 const REQUESTS_PER_SECOND: u32 = 100;
-/// Requests that may be saved up.
+/// Requests that unused time may add.
 const MAX_BURST: u32 = 200;
-/// Bytes of the answers that are remembered. When there are more, all are forgotten.
+/// Bytes of the cached responses. When there are more, the cache is cleared.
 const MAX_CACHE_BYTES: usize = 4 << 20;
-/// What remembering an answer costs besides its bytes.
+/// The cost of a cached response besides its bytes.
 const ENTRY_BYTES: usize = 200;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -70,11 +70,11 @@ struct PublicKey {
     endpoints: Vec<String>,
 }
 
-/// What is remembered, and what was asked for lately.
+/// The cached responses, and the rate of requests.
 #[derive(Debug)]
 pub(crate) struct KeySets {
     answers: Mutex<KeySetCache>,
-    /// Whoever makes an answer has this.
+    /// Held while a response is made.
     making: Semaphore,
     rate: Mutex<Rate>,
 }
@@ -87,7 +87,7 @@ struct KeySetCache {
 
 #[derive(Clone, Debug)]
 struct CachedKeySet {
-    /// Of the application's configuration.
+    /// The version of the application's configuration.
     version: u64,
     /// When the first of its keys stops signing.
     until: Option<Timestamp>,
@@ -123,14 +123,14 @@ impl KeySets {
     }
 }
 
-/// A token bucket: when what was used will have been earned, on the monotonic clock.
+/// A token bucket: when the used tokens will have been earned, on the monotonic clock.
 #[derive(Debug, Default)]
 struct Rate(Duration);
 
 impl Rate {
     const EACH: Duration = Duration::from_nanos(1_000_000_000 / REQUESTS_PER_SECOND as u64);
 
-    /// How long until it is worth trying again, if there is no token now.
+    /// Takes a token, or says how long to wait.
     fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let after = self.0.max(now) + Self::EACH;
         match after.checked_sub(now + Self::EACH * MAX_BURST) {
@@ -142,7 +142,7 @@ impl Rate {
         }
     }
 
-    /// Counts more, whether there are tokens for it or not.
+    /// Counts further requests, with or without tokens for them.
     fn charge(&mut self, requests: u32, now: Duration) {
         self.0 = self.0.max(now) + Self::EACH * requests;
     }
@@ -157,8 +157,8 @@ fn refusal(wait: Duration) -> Error {
     Error::too_many(Code::RateLimited, detail, seconds)
 }
 
-/// Public, as keys for verifying are; an application is named by its id alone here, because names are an
-/// organization's.
+/// Public, like all keys for verifying. An application is named by its id alone, because uids belong to an
+/// organization.
 async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Response, Error> {
     api.key_sets.rate.lock().take(api.engine.clock().monotonic()).map_err(refusal)?;
     let app: AppId = app.parse().map_err(|_| Missing::PublicApplication)?;
@@ -166,11 +166,11 @@ async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Re
         return Ok(answer(body));
     }
     let Ok(_making) = api.key_sets.making.acquire().await else { return Err(Error::server()) };
-    // Whoever was first has made it for those who wait.
+    // The request before this one may have made it.
     if let Some(body) = remembered(&api, app).await? {
         return Ok(answer(body));
     }
-    // The version first: what has changed since is asked for again.
+    // The version first: a later change makes the next request read again.
     let version = PublicQuestions(&api.engine).application_version(app).await?;
     let (set, until) = make(&api, app).await?;
     let body = Bytes::from(serde_json::to_vec(&set).unwrap_or_default());
@@ -204,7 +204,7 @@ async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Erro
             Some(last) if endpoints.len() == ENDPOINTS_PER_READ => page.after = Some(last.id),
             _ => break,
         }
-        // Others have their turn.
+        // Lets other requests run.
         tokio::task::yield_now().await;
     }
     let key = |(key, endpoints): ([u8; 32], Vec<String>)| PublicKey {

@@ -1,4 +1,4 @@
-//! The messages that go, or went, to an endpoint, and how far each has come.
+//! The messages of an endpoint, and the progress of each.
 
 use crate::api::attempt::Status;
 use crate::api::delivery::RetriesOut;
@@ -80,7 +80,7 @@ fn render<'a>(
     EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt, retries }
 }
 
-/// What a status stands for; nothing: for everything.
+/// The progress that a status means; empty: any.
 fn progress(status: Option<i64>, expanded: bool) -> Vec<MessageProgress> {
     match status {
         Some(0) => vec![MessageProgress::Delivered],

@@ -1,4 +1,4 @@
-//! The client certificate that an endpoint's receiver is shown.
+//! The client certificate for requests to an endpoint.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -45,7 +45,7 @@ struct IdentityIn {
 
 example!(IdentityIn, {"identity": include_str!("mtls_example.pem")});
 
-/// What may be told of a certificate.
+/// The public part of a certificate.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CertificateOut {
@@ -58,7 +58,7 @@ struct MtlsOut {
     config: Option<CertificateOut>,
 }
 
-/// Its private key never leaves the server.
+/// The private key never leaves the server.
 fn render(identity: &Identity) -> CertificateOut {
     CertificateOut { certificate_sha256: identity.certificate_fingerprint() }
 }
@@ -87,7 +87,7 @@ pub(crate) async fn set(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Taking away what is not there is no failure.
+/// Removing a missing certificate succeeds.
 pub(crate) async fn unset(
     State(api): State<Api>,
     caller: Caller,
@@ -110,7 +110,7 @@ pub(crate) async fn show(
     }
 }
 
-/// The same without a 404 where there is none.
+/// Shows whether there is a certificate, without a 404.
 pub(crate) async fn status(
     State(api): State<Api>,
     caller: Caller,

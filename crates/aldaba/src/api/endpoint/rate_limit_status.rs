@@ -1,4 +1,4 @@
-//! Whether an endpoint's rate holds back what is due.
+//! Tells whether a rate limit delays an endpoint's deliveries.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;

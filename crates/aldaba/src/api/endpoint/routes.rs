@@ -131,12 +131,12 @@ fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
     }
 }
 
-/// An endpoint as part of another answer.
+/// An endpoint as a part of another response.
 pub(crate) fn rendered(endpoint: &Endpoint) -> Value {
     serde_json::to_value(render(endpoint)).unwrap_or_default()
 }
 
-/// Turned off by its operator, or by what its receiver did: callers look here for both.
+/// Whether the operator or the receiver has disabled the endpoint: callers look here for both.
 pub(crate) fn reads_disabled(endpoint: &Endpoint) -> bool {
     endpoint.config.disabled || endpoint.health.status.is_given_up()
 }
@@ -188,8 +188,7 @@ pub(crate) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
-/// Changes the fields that are given. What waits goes out under the new configuration from the next
-/// attempt on.
+/// Changes the given fields. Pending deliveries use the new configuration from the next attempt on.
 pub(crate) async fn patch(
     State(api): State<Api>,
     caller: Caller,
@@ -216,7 +215,7 @@ pub(crate) async fn patch(
     }
 }
 
-/// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
+/// Replaces the configuration of an endpoint, or creates it. Secret and headers stay.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -237,14 +236,14 @@ pub(crate) async fn put(
         let offer = Offer { caller: &caller, asked_before, is_change: true };
         let mut new = read(&api, &offer, &body.bytes)?;
         let Some(current) = current else {
-            // Asked at each look: another request may just have deleted it.
+            // Checked after each read: another request may just have deleted it.
             may_be_made()?;
             let uid = new.config.uid.get_or_insert_with(|| key.clone());
             let is_named_so = *uid == key;
             let (uid, subject) =
                 (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
             match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
-                // Another request has just made it: this one changes it.
+                // Another request has just created it: this one changes it.
                 Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
                 Err(error) => return Err(api.refusal(&caller, error, subject, uid).await),
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
@@ -256,12 +255,12 @@ pub(crate) async fn put(
         if turns_off_again(&current, &given) {
             new.config.disabled = current.config.disabled;
         }
-        // Whoever names it so in the path means it to keep that name, or the same request would make another the
-        // next time.
+        // The name in the path stays the endpoint's uid: otherwise the same request would create another one next
+        // time.
         if !given.contains_key("uid") && current.config.uid.as_ref() == Some(&key) {
             new.config.uid = Some(key.clone());
         }
-        // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+        // Credentials are never shown: a client that sends back the URL it has read does not mean to drop them.
         let same = new.config.url == current.config.url && new.credentials.is_none();
         let credentials = (!same).then(|| new.credentials.clone());
         let resume = given.get("disabled") == Some(&Value::Bool(false));

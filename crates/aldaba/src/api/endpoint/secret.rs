@@ -1,4 +1,4 @@
-//! Signing secrets: shown and rotated.
+//! Shows and rotates signing secrets.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;

@@ -1,4 +1,4 @@
-//! An example of an event type, sent to one endpoint.
+//! Sends an example of an event type to one endpoint.
 
 use crate::api::message::{self, MessageOut};
 use crate::api::request::body::Pending;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use utoipa::ToSchema;
 
-/// Whoever has just made an endpoint can send it without describing any event type.
+/// A new endpoint can be tested with it, without an event type.
 const PING: &str = "svix.ping";
 const PING_PAYLOAD: &[u8] = br#"{"success": true}"#;
 
