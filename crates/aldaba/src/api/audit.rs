@@ -40,7 +40,7 @@ const RESOURCE_TYPES: [&str; 14] = [
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/audit", Access::Govern, list)
-            .named("v1.audit.list", "Lists who changed what, the newest first")
+            .named("v1.audit.list", "Lists the audit log, newest first")
             .query("app_id", Form::Text, "Only what was about this application")
             .query("endpoint_id", Form::Text, "Only what was about this endpoint (its id)")
             .query("resource_type", Form::OneOf(&RESOURCE_TYPES), "Only changes of this kind of thing")

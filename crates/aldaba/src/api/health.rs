@@ -14,16 +14,16 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", Access::Open, check)
-            .named("v1.health.get", "Tells whether the server can do its work")
+            .named("v1.health.get", "Shows whether the server can do its work")
             .answers::<HealthReport>(StatusCode::OK)
             .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE)
             .any_query(),
         Route::get("/health/ping", Access::Open, ping)
-            .named("v1.health.ping", "Answers")
+            .named("v1.health.ping", "Responds")
             .answers_nothing()
             .any_query(),
         Route::post("/admin/redrive-dlq", Access::Administer, ping)
-            .named("v1.admin.redrive-dlq", "Does nothing: no work of the server is ever set aside in a queue")
+            .named("v1.admin.redrive-dlq", "Does nothing: the server has no queue of failed internal work")
             .answers_nothing(),
     ]
 }

@@ -22,10 +22,16 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/host", Access::Read, list)
-            .named("v1.host.list", "Lists the hosts that are held back for the caller's organization or application")
+            .named(
+                "v1.host.list",
+                "Lists the hosts whose requests are held for the caller's organization or application",
+            )
             .lists::<HostOut<'_>>(),
         Route::post("/host/{origin}/release", Access::Manage, release)
-            .named("v1.host.release", "Lets the caller's requests to a host go at once; other organizations have gates of their own there")
+            .named(
+                "v1.host.release",
+                "Releases the caller's requests to a host; other organizations have their own gates",
+            )
             .answers::<ReleasedOut<'_>>(StatusCode::OK)
             .or_error(StatusCode::UNPROCESSABLE_ENTITY),
     ]

@@ -27,36 +27,30 @@ const HEADERS: &str = "/operational-webhook/endpoint/{endpoint_id}/headers";
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(ALL, Access::ReadOrganization, list)
-            .named(
-                "v1.operational-webhook.endpoint.list",
-                "Lists the endpoints that hear of the organization's own events",
-            )
+            .named("v1.operational-webhook.endpoint.list", "Lists the endpoints for operational webhooks")
             .ordered()
             .lists::<EndpointOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named(
-                "v1.operational-webhook.endpoint.create",
-                "Makes an endpoint that hears of the organization's own events",
-            )
+            .named("v1.operational-webhook.endpoint.create", "Creates an endpoint for operational webhooks")
             .takes::<EndpointIn>()
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
-            .named("v1.operational-webhook.endpoint.get", "Shows one of these endpoints")
+            .named("v1.operational-webhook.endpoint.get", "Shows an endpoint for operational webhooks")
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named(
                 "v1.operational-webhook.endpoint.update",
-                "Puts another configuration in its place, or makes it",
+                "Replaces the configuration of an endpoint, or creates it",
             )
             .takes::<EndpointUpdate>()
             .answers::<EndpointOut<'_>>(StatusCode::OK)
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.operational-webhook.endpoint.delete", "Removes one of these endpoints")
+            .named("v1.operational-webhook.endpoint.delete", "Deletes an endpoint for operational webhooks")
             .answers_nothing(),
         Route::get(SECRET, Access::Administer, show_secret)
             .named(
@@ -66,7 +60,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
             .keyed()
-            .named("v1.operational-webhook.endpoint.rotate-secret", "Signs with another key")
+            .named("v1.operational-webhook.endpoint.rotate-secret", "Rotates its signing secret")
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
@@ -77,7 +71,10 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
-            .named("v1.operational-webhook.endpoint.update-headers", "Sends these headers and no others")
+            .named(
+                "v1.operational-webhook.endpoint.update-headers",
+                "Replaces the headers that are sent with every request",
+            )
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),

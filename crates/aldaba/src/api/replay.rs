@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
             .keyed()
-            .named("v1.endpoint.recover", "Sends again what has failed since a moment")
+            .named("v1.endpoint.recover", "Replays what has failed since a moment")
             .takes::<ReplayIn>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/replay-missing",
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
             bulk_replay,
         ))
         .keyed()
-        .named("v1.endpoint.bulk-replay", "Sends again what a filter finds")
+        .named("v1.endpoint.bulk-replay", "Replays what a filter selects")
         .takes::<BulkReplayIn>(),
         Route::get("/background-task", Access::ReadOrganization, list)
             .named("v1.background-task.list", "Lists replays, newest first")
@@ -57,15 +57,18 @@ pub(crate) fn routes() -> Vec<Route> {
             .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
             .lists::<TaskOut>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
-            .named("v1.background-task.get", "Tells how far a replay has come")
+            .named("v1.background-task.get", "Shows a replay and its progress")
             .answers::<TaskOut>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
-            .named("v1.background-task.cancel", "Ends a replay; what it has opened stays open")
+            .named(
+                "v1.background-task.cancel",
+                "Cancels a replay; deliveries that it has opened are still sent",
+            )
             .answers::<TaskOut>(StatusCode::OK)
             .may_conflict(),
         resend
             .keyed()
-            .named("v1.message-attempt.resend", "Makes one attempt by hand")
+            .named("v1.message-attempt.resend", "Makes one manual attempt")
             .answers::<ResentOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]

@@ -27,15 +27,12 @@ const MAX_COUNTERS: usize = 100_000;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
-            .named(
-                "v1.endpoint.get-stats",
-                "Counts the attempts at an endpoint by how they went, by the minute",
-            )
+            .named("v1.endpoint.get-stats", "Counts the attempts at an endpoint by result and minute")
             .answers::<EndpointStatsOut>(StatusCode::OK),
         ranged(Route::get("/app/{app_id}/stats/attempts", Access::Read, of_application))
             .named(
                 "v1.application.stats.attempts",
-                "Counts the attempts of an application by event type and how they went, by the hour",
+                "Counts the attempts of an application by event type, result and hour",
             )
             .query("event_types", Form::Names, "Only those of these event types")
             .answers::<ApplicationStatsOut>(StatusCode::OK),

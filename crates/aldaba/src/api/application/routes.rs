@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<ApplicationOut<'_>>(),
         Route::post("/app", Access::Administer, create)
             .keyed()
-            .named("v1.application.create", "Makes an application")
+            .named("v1.application.create", "Creates an application")
             .query("get_if_exists", Form::Boolean, "An application that has this uid already will do (200)")
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut<'_>>(StatusCode::CREATED)
@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<ApplicationOut<'_>>(StatusCode::OK),
         Route::put("/app/{app_id}", Access::Administer, put)
             .keyed()
-            .named("v1.application.update", "Gives an application other values, or makes it")
+            .named("v1.application.update", "Replaces an application, or creates it")
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut<'_>>(StatusCode::OK)
             .answers::<ApplicationOut<'_>>(StatusCode::CREATED)
@@ -61,15 +61,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<ApplicationOut<'_>>(StatusCode::OK)
             .may_conflict(),
         Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
-            .named(
-                "v1.application.patch-alert-email",
-                "Sets where the application's people are told that something is wrong",
-            )
+            .named("v1.application.patch-alert-email", "Sets the mail address for alerts of an application")
             .takes::<AlertEmailIn>()
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
-            .named("v1.application.delete", "Removes an application and its endpoints")
+            .named("v1.application.delete", "Deletes an application and its endpoints")
             .answers_nothing(),
     ]
 }

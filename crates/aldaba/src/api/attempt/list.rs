@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.message-attempt.list-by-msg", "Lists the attempts for a message, newest first")
             .query("endpoint_id", Form::Text, by_endpoint),
         listing(Route::get("/app/{app_id}/msg/{msg_id}/attempt", Access::Read, of_message))
-            .named("v1.message-attempt.list", "The same, as older clients ask for it")
+            .named("v1.message-attempt.list", "The same, for older clients")
             .query("endpoint_id", Form::Text, by_endpoint),
         listing(Route::get(
             "/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt",
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .named(
             "v1.message-attempt.list-by-msg-and-endpoint",
-            "Lists the attempts for a message at an endpoint, as older clients ask for it",
+            "Lists the attempts for a message at an endpoint, for older clients",
         ),
         filtered(Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}/count", Access::Read, count))
             .named("v1.message-attempt.count-by-endpoint", "Counts the attempts at an endpoint, up to 10,000")

@@ -34,11 +34,11 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(HEADERS, Access::ReadSecrets, headers)
             .named(
                 "v1.message-attempt.get-headers",
-                "Shows the headers that an attempt was made with, worked out again from how its endpoint is set up now",
+                "Shows the headers of an attempt, recomputed from its endpoint's present configuration",
             )
             .answers::<AttemptHeadersOut>(StatusCode::OK),
         Route::delete(CONTENT, Access::Erase, expunge)
-            .named("v1.message-attempt.expunge-content", "Deletes what came back to an attempt for good")
+            .named("v1.message-attempt.expunge-content", "Deletes the response to an attempt for good")
             .answers_nothing(),
     ]
 }

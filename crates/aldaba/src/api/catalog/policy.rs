@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.policy.list", "Lists policies, the built-in ones first")
             .lists_all::<PolicyOut>(),
         Route::post("/policy", Access::Administer, create)
-            .named("v1.policy.create", "Makes a policy")
+            .named("v1.policy.create", "Creates a policy")
             .takes::<PolicyIn>()
             .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -39,17 +39,17 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.policy.get", "Shows a policy")
             .answers::<PolicyOut>(StatusCode::OK),
         Route::put("/policy/{policy_name}", Access::Administer, put)
-            .named("v1.policy.update", "Puts another policy in its place, or makes it")
+            .named("v1.policy.update", "Replaces a policy, or creates it")
             .takes::<PolicyUpdate>()
             .answers::<PolicyOut>(StatusCode::OK)
             .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/policy/{policy_name}", Access::Administer, delete)
-            .named("v1.policy.delete", "Removes a policy that no endpoint uses")
+            .named("v1.policy.delete", "Deletes a policy that no endpoint uses")
             .answers_nothing()
             .may_conflict(),
         Route::get("/policy/{policy_name}/preview", Access::Read, preview)
-            .named("v1.policy.preview", "Plays a policy through an outage: when each attempt would be made")
+            .named("v1.policy.preview", "Shows when a policy would make each attempt during an outage")
             .query(
                 "outage",
                 Form::Text,

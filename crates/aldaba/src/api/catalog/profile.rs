@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.profile.list", "Lists wire profiles, the built-in ones first")
             .lists_all::<ProfileOut>(),
         Route::post("/profile", Access::Administer, create)
-            .named("v1.profile.create", "Makes a wire profile")
+            .named("v1.profile.create", "Creates a wire profile")
             .takes::<ProfileIn>()
             .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -35,13 +35,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.profile.get", "Shows a wire profile")
             .answers::<ProfileOut>(StatusCode::OK),
         Route::put("/profile/{profile_name}", Access::Administer, put)
-            .named("v1.profile.update", "Puts another wire profile in its place, or makes it")
+            .named("v1.profile.update", "Replaces a wire profile, or creates it")
             .takes::<ProfileUpdate>()
             .answers::<ProfileOut>(StatusCode::OK)
             .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/profile/{profile_name}", Access::Administer, delete)
-            .named("v1.profile.delete", "Removes a wire profile that no endpoint uses")
+            .named("v1.profile.delete", "Deletes a wire profile that no endpoint uses")
             .answers_nothing()
             .may_conflict(),
     ]

@@ -26,20 +26,20 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<ApiKeyOut>(),
         Route::post("/api-key", Access::Govern, create)
             .keyed()
-            .named("v1.api-key.create", "Makes an API key, and shows it once")
+            .named("v1.api-key.create", "Creates an API key, and shows it once")
             .takes::<ApiKeyIn>()
             .answers::<NewApiKeyOut>(StatusCode::CREATED)
             .or_error(StatusCode::NOT_FOUND)
             .may_conflict(),
         Route::get("/api-key/{key_id}", Access::Govern, show)
-            .named("v1.api-key.get", "Shows what an API key is, without the key itself")
+            .named("v1.api-key.get", "Shows an API key, without the key itself")
             .answers::<ApiKeyOut>(StatusCode::OK),
         Route::patch("/api-key/{key_id}", Access::Govern, patch)
-            .named("v1.api-key.patch", "Gives an API key another name")
+            .named("v1.api-key.patch", "Renames an API key")
             .takes::<ApiKeyPatch>()
             .answers::<ApiKeyOut>(StatusCode::OK),
         Route::delete("/api-key/{key_id}", Access::Govern, revoke)
-            .named("v1.api-key.revoke", "Ends an API key at once")
+            .named("v1.api-key.revoke", "Revokes an API key at once")
             .answers_nothing(),
     ]
 }

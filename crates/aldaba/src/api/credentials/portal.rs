@@ -35,18 +35,18 @@ const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/auth/app-portal-access/{app_id}", Access::Admit, app_portal_access)
-            .named("v1.authentication.app-portal-access", "Lets somebody into an application's portal")
+            .named(
+                "v1.authentication.app-portal-access",
+                "Issues a token and a link for an application's portal",
+            )
             .takes::<AppPortalAccessIn>()
             .answers::<AppPortalAccessOut>(StatusCode::OK)
             .may_conflict(),
         Route::post("/auth/dashboard-access/{app_id}", Access::Admit, dashboard_access)
-            .named(
-                "v1.authentication.dashboard-access",
-                "The same with nothing to choose; older clients use it",
-            )
+            .named("v1.authentication.dashboard-access", "The same without options, for older clients")
             .answers::<AppPortalAccessOut>(StatusCode::OK),
         Route::post("/auth/app/{app_id}/expire-all", Access::Admit, expire_all)
-            .named("v1.authentication.expire-all", "Ends the portal tokens that an application has")
+            .named("v1.authentication.expire-all", "Revokes the portal tokens of an application")
             .may_take::<ApplicationTokenExpireIn>()
             .answers_nothing(),
     ]
@@ -95,7 +95,7 @@ example!(ApplicationTokenExpireIn, {"sessionIds": ["user_42"]});
 
 #[derive(Serialize, ToSchema)]
 struct AppPortalAccessOut {
-    /// Leads into the portal. Whoever has it is let in.
+    /// Leads into the portal. Anybody who has it gets in.
     url: String,
     token: String,
 }

@@ -27,16 +27,16 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/cancel-msgs", Access::Manage, messages)
             .named(
                 "v1.endpoint.cancel-msgs",
-                "Cancels what waits for an endpoint and was accepted before a moment",
+                "Cancels the pending deliveries of an endpoint that were accepted before a moment",
             )
             .takes::<CancelIn>()
             .answers_nothing(),
         Route::post("/app/{app_id}/delivery/discard", Access::Manage, many)
-            .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels waiting ones")
+            .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels pending ones")
             .takes::<DiscardIn>()
             .answers::<DiscardOut>(StatusCode::OK),
         Route::delete("/app/{app_id}/delivery/{delivery_id}", Access::Manage, one)
-            .named("v1.delivery.discard", "Discards a dead delivery, or cancels a waiting one")
+            .named("v1.delivery.discard", "Discards a dead delivery, or cancels a pending one")
             .answers_nothing()
             .may_conflict(),
     ]

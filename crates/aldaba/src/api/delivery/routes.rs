@@ -26,7 +26,10 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         filtered(Route::get("/app/{app_id}/delivery", Access::Read, list))
-            .named("v1.delivery.list", "Lists deliveries: what waits first, of everything else the newest")
+            .named(
+                "v1.delivery.list",
+                "Lists deliveries: pending ones by their next attempt, others newest first",
+            )
             .query("state", Form::OneOf(STATES), "Only those in this state")
             .lists::<DeliveryOut<'_>>(),
         Route::get("/app/{app_id}/delivery/{delivery_id}", Access::Read, show)
@@ -38,10 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .with_content("Whether response bodies are shown; yes, if not given")
             .lists::<attempt::AttemptOut<'_>>(),
         filtered(Route::get("/dead-letter", Access::ReadOrganization, dead_letter))
-            .named(
-                "v1.delivery.dead-letter",
-                "Lists what ended without success, of all applications or of one",
-            )
+            .named("v1.delivery.dead-letter", "Lists the dead letter of all applications, or of one")
             .query("app", Form::Text, "Only those of this application")
             .lists::<DeliveryOut<'_>>()
             .or_error(StatusCode::NOT_FOUND),

@@ -41,19 +41,19 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
             .keyed()
-            .named("v1.job.create", "Tells the URL of a job that the job has ended")
+            .named("v1.job.create", "Notifies a job's URL that the job finished")
             .takes::<JobIn>()
             .answers::<NotDispatched>(StatusCode::OK)
             .answers::<JobDispatched<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
-            .named("v1.job.list", "Lists what was told about jobs, newest first")
+            .named("v1.job.list", "Lists the job webhooks, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .query("jobId", Form::Text, "Only of this job")
             .time_limited()
             .lists::<JobOut<'_>>(),
         Route::get("/app/{app_id}/job/{job_id}", Access::Read, show)
-            .named("v1.job.get", "Shows what was last told about a job, and how far it has come")
+            .named("v1.job.get", "Shows the newest webhook of a job with its status")
             .answers::<JobOut<'_>>(StatusCode::OK),
     ]
 }

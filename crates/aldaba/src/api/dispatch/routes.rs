@@ -47,20 +47,23 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
             .keyed()
-            .named("v1.dispatch.create", "Sends a payload to a URL that is no endpoint")
+            .named("v1.dispatch.create", "Sends a payload to a URL that is not an endpoint")
             .takes::<DispatchIn>()
             .answers::<DispatchOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
-            .named("v1.dispatch.list", "Lists what was dispatched, newest first")
+            .named("v1.dispatch.list", "Lists the dispatched messages, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
             .lists::<DispatchOut<'_>>(),
         Route::get("/app/{app_id}/dispatch/secret", Access::ReadSecrets, secret)
-            .named("v1.dispatch.get-secret", "Shows the key that signs what is dispatched without a secret")
+            .named(
+                "v1.dispatch.get-secret",
+                "Shows the key that signs dispatched messages without their own secret",
+            )
             .answers::<SecretOut>(StatusCode::OK),
         Route::get("/app/{app_id}/dispatch/{msg_id}", Access::Read, show)
-            .named("v1.dispatch.get", "Shows what was dispatched, and how far it has come")
+            .named("v1.dispatch.get", "Shows a dispatched message with its status")
             .answers::<DispatchOut<'_>>(StatusCode::OK),
     ]
 }

@@ -24,12 +24,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.endpoint.get-headers", "Shows the headers that are sent with every request")
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(PATH, Access::Manage, replace)
-            .named("v1.endpoint.update-headers", "Sends these headers and no others with every request")
+            .named("v1.endpoint.update-headers", "Replaces the headers that are sent with every request")
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),
         Route::patch(PATH, Access::Manage, patch)
-            .named("v1.endpoint.patch-headers", "Changes some of the headers; null takes one away")
+            .named("v1.endpoint.patch-headers", "Changes some of the headers; null removes one")
             .takes::<HeadersPatch>()
             .answers_nothing()
             .may_conflict(),

@@ -25,12 +25,12 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/health", Access::Read, changes)
-            .named("v1.endpoint.health", "Lists how the endpoint's condition has changed, newest first")
+            .named("v1.endpoint.health", "Lists the changes of an endpoint's health, newest first")
             .ordered()
             .lists::<ChangeOut<'_>>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
-            .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
+            .named("v1.endpoint.resume", "Sets the endpoint active again and releases its held deliveries")
             .may_take::<ResumeIn>()
             .answers::<ResumedOut>(StatusCode::OK)
             .may_conflict(),

@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/msg", Access::Read, list)
             .named(
                 "v1.message-attempt.list-attempted-messages",
-                "Lists the messages of an endpoint, newest first, and how far each has come",
+                "Lists the messages of an endpoint with the status of each, newest first",
             )
             .query(
                 "status",

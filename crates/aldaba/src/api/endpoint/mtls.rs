@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::Read, show)
-            .named("v1.endpoint.get-mtls", "Tells which client certificate the endpoint's receiver is shown")
+            .named("v1.endpoint.get-mtls", "Shows the client certificate of an endpoint")
             .answers::<CertificateOut>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, set)
             .named("v1.endpoint.update-mtls", "Sets the client certificate and its private key")
@@ -27,11 +27,11 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, unset)
-            .named("v1.endpoint.delete-mtls", "Takes the client certificate away")
+            .named("v1.endpoint.delete-mtls", "Deletes the client certificate")
             .answers_nothing()
             .may_conflict(),
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls-config", Access::Read, status)
-            .named("v1.endpoint.mtls-config", "Tells whether there is a client certificate")
+            .named("v1.endpoint.mtls-config", "Shows whether there is a client certificate")
             .answers::<MtlsOut>(StatusCode::OK),
     ]
 }

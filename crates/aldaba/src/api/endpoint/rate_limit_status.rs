@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/rate-limit-status", Access::Read, show)
-            .named("v1.endpoint.get-throttling-status", "Tells whether a rate holds back what is due")
+            .named("v1.endpoint.get-throttling-status", "Shows whether a rate limit delays deliveries")
             .answers::<EndpointThrottleRateStatusOut>(StatusCode::OK),
     ]
 }

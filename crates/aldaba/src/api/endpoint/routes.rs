@@ -29,7 +29,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<EndpointOut<'_>>(),
         Route::post("/app/{app_id}/endpoint", Access::Manage, create)
             .keyed()
-            .named("v1.endpoint.create", "Makes an endpoint")
+            .named("v1.endpoint.create", "Creates an endpoint")
             .takes::<EndpointIn>()
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
@@ -38,10 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
             .keyed()
-            .named(
-                "v1.endpoint.update",
-                "Puts another configuration in the place of the endpoint's, or makes it",
-            )
+            .named("v1.endpoint.update", "Replaces the configuration of an endpoint, or creates it")
             .takes::<EndpointUpdate>()
             .answers::<EndpointOut<'_>>(StatusCode::OK)
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
@@ -52,7 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut<'_>>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
-            .named("v1.endpoint.delete", "Removes an endpoint")
+            .named("v1.endpoint.delete", "Deletes an endpoint")
             .answers_nothing(),
     ]
 }

@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .keyed()
             .named(
                 "v1.endpoint.rotate-secret",
-                "Signs with another key; the present one signs beside it for a while",
+                "Rotates the signing secret; the present one also signs for a while",
             )
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)

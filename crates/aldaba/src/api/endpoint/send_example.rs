@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/send-example", Access::Send, send)
             .keyed()
-            .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint alone")
+            .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint only")
             .takes::<EventExampleIn>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED),
     ]

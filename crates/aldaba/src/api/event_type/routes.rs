@@ -33,14 +33,14 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/event-type", Access::Read, list)
-            .named("v1.event-type.list", "Lists event types by their names")
+            .named("v1.event-type.list", "Lists event types by name")
             .query("include_archived", Form::Boolean, "Whether archived ones are listed; no, if not given")
             .with_content("Whether schemas are shown; no, if not given")
             .ordered()
             .lists::<EventTypeOut<'_>>(),
         Route::post("/event-type", Access::Administer, create)
             .keyed()
-            .named("v1.event-type.create", "Makes an event type, or revives an archived one")
+            .named("v1.event-type.create", "Creates an event type, or unarchives one")
             .takes::<EventTypeIn>()
             .answers::<EventTypeOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.event-type.get", "Shows an event type")
             .answers::<EventTypeOut<'_>>(StatusCode::OK),
         Route::put("/event-type/{event_type_name}", Access::Administer, put)
-            .named("v1.event-type.update", "Gives an event type other values, or makes it")
+            .named("v1.event-type.update", "Replaces an event type, or creates it")
             .takes::<EventTypeUpdate>()
             .answers::<EventTypeOut<'_>>(StatusCode::OK)
             .answers::<EventTypeOut<'_>>(StatusCode::CREATED)
@@ -59,7 +59,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EventTypeOut<'_>>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/event-type/{event_type_name}", Access::Administer, delete)
-            .named("v1.event-type.delete", "Archives an event type, or removes it")
+            .named("v1.event-type.delete", "Archives an event type, or deletes it")
             .query("expunge", Form::Boolean, "Whether it is removed for good; no, if not given")
             .answers_nothing()
             .may_conflict(),

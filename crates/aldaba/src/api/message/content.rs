@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::delete("/app/{app_id}/msg/{msg_id}/content", Access::Erase, expunge)
             .named(
                 "v1.message.expunge-content",
-                "Deletes a message's payload for good; what still waits of it ends in the dead letter",
+                "Deletes a message's payload for good; its pending deliveries end in the dead letter",
             )
             .answers_nothing(),
     ]

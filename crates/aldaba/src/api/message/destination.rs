@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/msg/{msg_id}/endpoint", Access::Read, list)
             .named(
                 "v1.message-attempt.list-attempted-destinations",
-                "Lists the endpoints that a message goes to, and how far it has come",
+                "Lists the endpoints that a message goes to, with the status of each",
             )
             .query("all", Form::Boolean, "Also those that it does not go to, and why")
             .lists::<DestinationOut<'_>>(),

@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<MessageOut<'_>>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
             .keyed()
-            .named("v1.message.create", "Accepts a message and sends it to all endpoints that want it")
+            .named("v1.message.create", "Accepts a message and sends it to all matching endpoints")
             .with_content("Whether the answer shows the payload; yes, if not given")
             .takes::<body::MessageDocument>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED)

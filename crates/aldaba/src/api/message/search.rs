@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/search", Access::Read, search)
-            .named("v1.message.search", "Lists the messages that fit, newest first")
+            .named("v1.message.search", "Lists the matching messages, newest first")
             .takes::<SearchIn>()
             .lists_all::<MessageOut<'_>>(),
     ]

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
-            .named("v1.message.precheck", "Tells whether an endpoint would get such a message")
+            .named("v1.message.precheck", "Shows whether an endpoint would receive such a message")
             .takes::<MessagePrecheckIn>()
             .answers::<MessagePrecheckOut>(StatusCode::OK),
     ]

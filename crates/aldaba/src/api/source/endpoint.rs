@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<EndpointOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named("v1.ingest.endpoint.create", "Makes an endpoint that a source forwards to")
+            .named("v1.ingest.endpoint.create", "Creates an endpoint that a source forwards to")
             .takes::<EndpointIn>()
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
@@ -40,20 +40,20 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
-            .named("v1.ingest.endpoint.upsert", "Puts another configuration in its place, or makes it")
+            .named("v1.ingest.endpoint.upsert", "Replaces the configuration of an endpoint, or creates it")
             .takes::<EndpointUpdate>()
             .answers::<EndpointOut<'_>>(StatusCode::OK)
             .answers::<EndpointOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.ingest.endpoint.delete", "Removes an endpoint of a source")
+            .named("v1.ingest.endpoint.delete", "Deletes an endpoint of a source")
             .answers_nothing(),
         Route::get(SECRET, Access::Administer, show_secret)
             .named("v1.ingest.endpoint.get-secret", "Shows its signing secret, or its public key")
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
             .keyed()
-            .named("v1.ingest.endpoint.rotate-secret", "Signs with another key")
+            .named("v1.ingest.endpoint.rotate-secret", "Rotates its signing secret")
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.ingest.endpoint.get-headers", "Shows the headers that are sent with every request")
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
-            .named("v1.ingest.endpoint.set-headers", "Sends these headers and no others")
+            .named("v1.ingest.endpoint.set-headers", "Replaces the headers that are sent with every request")
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),

@@ -24,17 +24,17 @@ const STATES: &[&str] = &["processing", "processed", "failed"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/ingest/source/{source_id}/event", Access::ReadOrganization, list)
-            .named("v1.ingest.event.list", "Lists the events that came in through a source, newest first")
+            .named("v1.ingest.event.list", "Lists the events of a source, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
             .lists::<SourceEventOut<'_>>(),
         Route::get("/ingest/source/{source_id}/event/{event_id}", Access::ReadOrganization, show)
-            .named("v1.ingest.event.get", "Shows an event that came in, and how far it has come")
+            .named("v1.ingest.event.get", "Shows an event of a source with its status")
             .answers::<SourceEventOut<'_>>(StatusCode::OK),
         Route::get("/ingest/source/{source_id}/log", Access::ReadOrganization, log)
             .named(
                 "v1.ingest.log.list",
-                "Lists the last requests to a source that were not taken, newest first; kept in memory, so that none is left after a restart",
+                "Lists the last refused requests to a source, newest first; in memory only, so empty after a restart",
             )
             .ordered()
             .lists::<SourceLogOut>(),

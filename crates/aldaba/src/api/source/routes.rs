@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<SourceOut<'_>>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named("v1.ingest.source.create", "Makes a source, and the application that has its endpoints")
+            .named("v1.ingest.source.create", "Creates a source, and the application that has its endpoints")
             .takes::<SourceIn>()
             .answers::<SourceOut<'_>>(StatusCode::CREATED)
             .may_conflict(),
@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SourceOut<'_>>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
-            .named("v1.ingest.source.upsert", "Gives a source other values, or makes it")
+            .named("v1.ingest.source.upsert", "Replaces a source, or creates it")
             .takes::<SourceIn>()
             .answers::<SourceOut<'_>>(StatusCode::OK)
             .answers::<SourceOut<'_>>(StatusCode::CREATED)
@@ -56,13 +56,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SourceOut<'_>>(StatusCode::OK)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.ingest.source.delete", "Removes a source with its application and endpoints")
+            .named("v1.ingest.source.delete", "Deletes a source with its application and endpoints")
             .answers_nothing(),
         Route::post("/ingest/source/{source_id}/token/rotate", Access::Administer, rotate)
             .keyed()
             .named(
                 "v1.ingest.source.rotate-token",
-                "Makes another URL for the sender; the present one counts for 48 hours",
+                "Creates a new URL for the sender; the present one works for 48 hours",
             )
             .answers::<RotateTokenOut>(StatusCode::OK)
             .may_conflict(),
@@ -81,7 +81,7 @@ struct SourceOut<'a> {
     /// Without what is secret.
     #[schema(value_type = Object)]
     config: Map<String, Value>,
-    /// Whether whoever sends must show that it is the sender.
+    /// Whether requests need a signature or another proof of their sender.
     verified: bool,
     /// Where the sender sends to. Null for callers who may not see secrets.
     #[schema(format = "uri")]

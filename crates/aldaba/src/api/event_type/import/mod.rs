@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .keyed()
             .named(
                 "v1.event-type.import-openapi",
-                "Makes or changes event types by the webhooks of an OpenAPI document",
+                "Creates or changes event types from the webhooks of an OpenAPI document",
             )
             .takes::<EventTypeImportOpenApiIn>()
             .answers::<EventTypeImportOpenApiOut<'_>>(StatusCode::OK)
