@@ -1,4 +1,4 @@
-//! Applications, and the scope of one.
+//! Applications, and the questions about one.
 
 use super::{Error, Missing, Questions};
 use aldaba_delivery::AppId;
@@ -8,12 +8,12 @@ use std::ops::Deref;
 
 /// An application that the caller may reach, and the questions about what belongs to it.
 #[derive(Clone, Debug)]
-pub(crate) struct ApplicationScope<'a> {
+pub(crate) struct ApplicationQuestions<'a> {
     pub(super) engine: &'a Engine,
     application: Application,
 }
 
-impl Deref for ApplicationScope<'_> {
+impl Deref for ApplicationQuestions<'_> {
     type Target = Application;
 
     fn deref(&self) -> &Application {
@@ -21,7 +21,7 @@ impl Deref for ApplicationScope<'_> {
     }
 }
 
-impl<'a> ApplicationScope<'a> {
+impl<'a> ApplicationQuestions<'a> {
     pub(crate) fn into_application(self) -> Application {
         self.application
     }
@@ -38,18 +38,21 @@ impl<'a> ApplicationScope<'a> {
 
 impl<'a> Questions<'a> {
     /// An application by its id or uid.
-    pub(crate) async fn application(&self, key: &str) -> Result<ApplicationScope<'a>, Error> {
+    pub(crate) async fn application(&self, key: &str) -> Result<ApplicationQuestions<'a>, Error> {
         self.find_application(key).await?.ok_or_else(|| Missing::Application.into())
     }
 
     /// The same for callers who may create it: `None` if no application of the organization has this key.
-    pub(crate) async fn find_application(&self, key: &str) -> Result<Option<ApplicationScope<'a>>, Error> {
+    pub(crate) async fn find_application(
+        &self,
+        key: &str,
+    ) -> Result<Option<ApplicationQuestions<'a>>, Error> {
         let which = ApplicationRef { org: self.caller.org(), key: key.to_owned() };
         let Some(application) = self.store().application(which).await? else { return Ok(None) };
         if !self.caller.speaks_for(application.org, application.id) {
             return Err(Missing::Application.into());
         }
-        Ok(Some(ApplicationScope { engine: self.engine, application }))
+        Ok(Some(ApplicationQuestions { engine: self.engine, application }))
     }
 
     pub(crate) async fn applications(

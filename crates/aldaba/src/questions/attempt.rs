@@ -1,6 +1,6 @@
 //! Attempts: one, a list, and their number.
 
-use super::{ApplicationScope, Error, Missing, distinct};
+use super::{ApplicationQuestions, Error, Missing, distinct};
 use aldaba_delivery::{AttemptId, EndpointId, MessageId};
 use aldaba_store::{
     Attempt, AttemptFilter, AttemptScope, AttemptsQuery, BoundedCount, DeliveryStatus, Endpoint, ListPage,
@@ -48,7 +48,7 @@ impl AttemptsPage {
     }
 }
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     fn attempts_query(
         &self,
         of: AttemptsOf<'_>,

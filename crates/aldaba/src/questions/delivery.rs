@@ -1,7 +1,7 @@
 //! Deliveries: one, a list, the dead letter, and why each has its state.
 
 use super::explain::{self, DeliveryFacts, Why};
-use super::{ApplicationScope, Error, Missing, Questions, distinct};
+use super::{ApplicationQuestions, Error, Missing, Questions, distinct};
 use aldaba_delivery::{Delivery, EndpointId, Timestamp};
 use aldaba_engine::{Engine, WaitReasons};
 use aldaba_store::{
@@ -15,8 +15,8 @@ const MAX_ROWS_WALKED: usize = 5_000;
 
 /// The deliveries of one application, or the dead letter of all applications of an organization.
 #[derive(Clone, Debug)]
-pub(crate) enum DeliveryScope<'a> {
-    Application(ApplicationScope<'a>),
+pub(crate) enum DeliveryQuestions<'a> {
+    Application(ApplicationQuestions<'a>),
     DeadLetter(Questions<'a>),
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ExplainedDelivery {
     pub(crate) stop_date: Option<Timestamp>,
 }
 
-impl DeliveryScope<'_> {
+impl DeliveryQuestions<'_> {
     fn engine(&self) -> &Engine {
         match self {
             Self::Application(application) => application.engine,
@@ -96,7 +96,7 @@ impl DeliveryScope<'_> {
     }
 }
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     pub(crate) async fn delivery(&self, seq: Seq) -> Result<DeliveryView, Error> {
         let found = self.store().delivery_views(self.id, vec![seq]).await?.pop();
         found.ok_or_else(|| Missing::Delivery.into())

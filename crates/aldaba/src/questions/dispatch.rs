@@ -1,10 +1,10 @@
 //! What was sent to URLs that are no endpoints, and the notices of jobs.
 
-use super::{ApplicationScope, Error, Missing};
+use super::{ApplicationQuestions, Error, Missing};
 use aldaba_delivery::MessageId;
 use aldaba_store::{Dispatch, DispatchKind, DispatchesQuery, ListPage, ListRange, Order, Page};
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     pub(crate) async fn dispatches(
         &self,
         query: DispatchesQuery,

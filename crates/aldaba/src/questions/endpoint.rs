@@ -1,6 +1,6 @@
 //! Endpoints, the changes of their health, and their messages.
 
-use super::{ApplicationScope, Error, Missing, Questions};
+use super::{ApplicationQuestions, Error, Missing, Questions};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_store::{
     DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, HealthChange, HealthChangeNumber,
@@ -22,7 +22,7 @@ impl Questions<'_> {
     }
 }
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     /// An endpoint by its id or uid.
     pub(crate) async fn endpoint(&self, key: &str) -> Result<Endpoint, Error> {
         self.find_endpoint(key).await?.ok_or_else(|| Missing::Endpoint.into())

@@ -2,7 +2,7 @@
 
 use super::delivery::explained;
 use super::explain::{self, Why};
-use super::{ApplicationScope, Error, Missing, cut};
+use super::{ApplicationQuestions, Error, Missing, cut};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_store::{DeliveryView, Endpoint, ListPage, Message, MessagesQuery, Order, Page};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(crate) struct Destination {
     pub(crate) why: Why,
 }
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     /// A message by its id or event id.
     pub(crate) async fn message(&self, key: &str) -> Result<Message, Error> {
         self.find_message(key).await?.ok_or_else(|| Missing::Message.into())

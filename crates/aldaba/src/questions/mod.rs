@@ -1,9 +1,9 @@
 //! Answers questions about what is stored: who asks, and what for.
 //!
-//! This layer decides what a caller may reach, and nothing else does. Questions begin with a caller
-//! ([`Questions`]); questions about an application or a source go through its scope ([`ApplicationScope`],
-//! [`source::SourceScope`]), which a caller only gets for its own. Answers are plain values: the API renders them as JSON,
-//! and pages can render them as HTML.
+//! This layer decides what a caller may reach, and nothing else does. Questions begin with a caller ([`Questions`]).
+//! Questions about an application or a source go through [`ApplicationQuestions`] and [`source::SourceQuestions`], which
+//! callers only get for what they may reach. Answers are plain values: the API renders them as JSON, and pages can
+//! render them as HTML.
 
 mod api_key;
 mod application;
@@ -24,9 +24,9 @@ mod replay;
 mod source;
 mod statistics;
 
-pub(crate) use application::ApplicationScope;
+pub(crate) use application::ApplicationQuestions;
 pub(crate) use attempt::{AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
-pub(crate) use delivery::{DeliveryScope, DeliverySelection, ExplainedDelivery};
+pub(crate) use delivery::{DeliveryQuestions, DeliverySelection, ExplainedDelivery};
 pub(crate) use delivery_id::{Cursor, DeliveryId, DeliveryIds, InvalidCursor};
 pub(crate) use endpoint::EndpointMessagesPage;
 pub(crate) use event_type::is_operational;

@@ -9,12 +9,12 @@ use std::ops::Deref;
 
 /// A source of the caller's organization, and the questions about it.
 #[derive(Clone, Debug)]
-pub(crate) struct SourceScope<'a> {
+pub(crate) struct SourceQuestions<'a> {
     engine: &'a Engine,
     source: Source,
 }
 
-impl Deref for SourceScope<'_> {
+impl Deref for SourceQuestions<'_> {
     type Target = Source;
 
     fn deref(&self) -> &Source {
@@ -33,13 +33,13 @@ pub(crate) struct SourceDetails {
 
 impl<'a> Questions<'a> {
     /// A source by its id or uid.
-    pub(crate) async fn source(&self, key: &str) -> Result<SourceScope<'a>, Error> {
+    pub(crate) async fn source(&self, key: &str) -> Result<SourceQuestions<'a>, Error> {
         self.find_source(key).await?.ok_or_else(|| Missing::Source.into())
     }
 
-    pub(crate) async fn find_source(&self, key: &str) -> Result<Option<SourceScope<'a>>, Error> {
+    pub(crate) async fn find_source(&self, key: &str) -> Result<Option<SourceQuestions<'a>>, Error> {
         let found = self.store().source(self.caller.org(), key.to_owned()).await?;
-        Ok(found.map(|source| SourceScope { engine: self.engine, source }))
+        Ok(found.map(|source| SourceQuestions { engine: self.engine, source }))
     }
 
     pub(crate) async fn sources(&self, page: Page<SourceId>, order: Order) -> Result<Vec<Source>, Error> {
@@ -62,7 +62,7 @@ impl<'a> Questions<'a> {
     }
 }
 
-impl<'a> SourceScope<'a> {
+impl<'a> SourceQuestions<'a> {
     fn store(&self) -> &'a dyn Store {
         &**self.engine.store()
     }

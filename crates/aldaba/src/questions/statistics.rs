@@ -1,11 +1,11 @@
 //! Numbers of attempts.
 
-use super::{ApplicationScope, Error};
+use super::{ApplicationQuestions, Error};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{ApplicationAttemptsQuery, AttemptCounts, Endpoint};
 use std::collections::BTreeMap;
 
-impl ApplicationScope<'_> {
+impl ApplicationQuestions<'_> {
     pub(crate) async fn endpoint_attempts(
         &self,
         endpoint: &Endpoint,

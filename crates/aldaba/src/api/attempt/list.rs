@@ -10,7 +10,7 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error, message};
-use crate::questions::{ApplicationScope, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
+use crate::questions::{ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
 use crate::token::Caller;
 use aldaba_delivery::AttemptId;
 use aldaba_store::{BoundedCount, ListRange, Page};
@@ -119,7 +119,7 @@ async fn of_both(
 
 async fn list(
     api: &Api,
-    app: &ApplicationScope<'_>,
+    app: &ApplicationQuestions<'_>,
     of: AttemptsOf<'_>,
     mut query: PageQuery<AttemptId>,
     content: WithContent,

@@ -9,7 +9,7 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
-use crate::questions::{DeliveryScope, DeliverySelection, InvalidCursor};
+use crate::questions::{DeliveryQuestions, DeliverySelection, InvalidCursor};
 use crate::token::Caller;
 use aldaba_delivery::{AppId, Reason};
 use aldaba_engine::{Cancel, Cancelled};
@@ -140,7 +140,7 @@ pub(crate) async fn many(
 ) -> Result<Response, Error> {
     let scope = api.ask(&caller).application(&app).await?;
     let app = scope.id;
-    let scope = DeliveryScope::Application(scope);
+    let scope = DeliveryQuestions::Application(scope);
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
     fields.refuse_others(FIELDS);
     let (state, iterator, endpoint) =
@@ -220,7 +220,7 @@ pub(crate) async fn messages(
 ) -> Result<StatusCode, Error> {
     let scope = api.ask(&caller).application(&app).await?;
     let endpoint = scope.endpoint(&endpoint).await?;
-    let scope = DeliveryScope::Application(scope);
+    let scope = DeliveryQuestions::Application(scope);
     let mut fields = Fields::parse(&body.read().await?.bytes)?;
     fields.refuse_others(&["createdBefore"]);
     let before = fields.moment("createdBefore");

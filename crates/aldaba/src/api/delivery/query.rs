@@ -2,7 +2,7 @@
 
 use crate::api::Error;
 use crate::api::request::query::Query;
-use crate::questions::DeliveryScope;
+use crate::questions::DeliveryQuestions;
 use aldaba_delivery::Reason;
 use aldaba_store::{DeliveryFilter, Phase};
 
@@ -20,7 +20,7 @@ pub(crate) fn phase(state: &str) -> Option<Phase> {
 }
 
 /// The filter of a query.
-pub(crate) async fn filter(query: &Query, scope: &DeliveryScope<'_>) -> Result<DeliveryFilter, Error> {
+pub(crate) async fn filter(query: &Query, scope: &DeliveryQuestions<'_>) -> Result<DeliveryFilter, Error> {
     let endpoint = match query.text("endpoint") {
         Some(key) => Some(scope.endpoint_id(key).await?),
         None => None,

@@ -11,8 +11,8 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::questions::{
-    ApplicationScope, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage, Cursor, DeliveryId,
-    DeliveryScope, DeliverySelection, ExplainedDelivery,
+    ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage, Cursor, DeliveryId,
+    DeliveryQuestions, DeliverySelection, ExplainedDelivery,
 };
 use crate::token::Caller;
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Reason, Timestamp, split_timeout};
@@ -209,7 +209,7 @@ pub(crate) async fn list(
 ) -> Result<Response, Error> {
     let phase = query.query.text("state").and_then(phase).unwrap_or(Phase::Any);
     let app = api.ask(&caller).application(&app).await?;
-    pages(&api, &query, DeliveryScope::Application(app), phase).await
+    pages(&api, &query, DeliveryQuestions::Application(app), phase).await
 }
 
 /// The dead letter of all applications, or of one.
@@ -220,8 +220,8 @@ pub(crate) async fn dead_letter(
 ) -> Result<Response, Error> {
     let questions = api.ask(&caller);
     let scope = match query.query.text("app") {
-        Some(app) => DeliveryScope::Application(questions.application(app).await?),
-        None => DeliveryScope::DeadLetter(questions),
+        Some(app) => DeliveryQuestions::Application(questions.application(app).await?),
+        None => DeliveryQuestions::DeadLetter(questions),
     };
     pages(&api, &query, scope, Phase::Dead).await
 }
@@ -229,7 +229,7 @@ pub(crate) async fn dead_letter(
 async fn pages(
     api: &Api,
     query: &PageQuery<Cursor>,
-    scope: DeliveryScope<'_>,
+    scope: DeliveryQuestions<'_>,
     phase: Phase,
 ) -> Result<Response, Error> {
     // Pending deliveries in the order of their next attempts; all others with the newest first.
@@ -260,7 +260,7 @@ pub(crate) async fn show(
     let view = app.delivery(api.delivery_ids.read(&id)?).await?;
     let newest = ListRange::page(Page { after: None, limit: MAX_ATTEMPTS_SHOWN }, Order::Descending);
     let attempts = attempts_of(&app, &view, newest).await?;
-    let explained = DeliveryScope::Application(app).explain(vec![view]).await?;
+    let explained = DeliveryQuestions::Application(app).explain(vec![view]).await?;
     let rendered = explained.first().map(|explained| {
         let rendered = attempts.list.items.iter();
         let rendered = rendered.map(|attempt| attempt::render(attempt, attempts.url(attempt), content));
@@ -286,7 +286,7 @@ pub(crate) async fn attempts(
 }
 
 async fn attempts_of(
-    app: &ApplicationScope<'_>,
+    app: &ApplicationQuestions<'_>,
     view: &DeliveryView,
     part: ListRange<AttemptId>,
 ) -> Result<AttemptsPage, Error> {

@@ -14,7 +14,9 @@ use crate::api::{Api, Error};
 use crate::questions::EndpointMessagesPage;
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_store::{DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, MessageProgress};
+use aldaba_store::{
+    DeliveryState, DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, MessageProgress,
+};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -61,6 +63,7 @@ struct EndpointMessageOut<'a> {
 
 fn render<'a>(
     item: &'a EndpointMessage,
+    (endpoint, now): (&Endpoint, Timestamp),
     view: Option<&DeliveryView>,
     content: WithContent,
     expanded: bool,
@@ -73,7 +76,7 @@ fn render<'a>(
         Some(MessageProgress::Failed | MessageProgress::Cancelled) | None => Status::FAIL,
     };
     let next_attempt = match item.delivery.state {
-        DeliveryState::Waiting { due_at } => Some(due_at),
+        DeliveryState::Waiting { due_at } => endpoint.state().next_attempt(due_at, now),
         _ => None,
     };
     let retries = view.map_or_else(RetriesOut::default, |view| RetriesOut::of(view, next_attempt));
@@ -101,18 +104,20 @@ async fn list(
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     let app = api.ask(&caller).application(&app).await?;
-    let endpoint = app.endpoint(&endpoint).await?.id;
+    let endpoint = app.endpoint(&endpoint).await?;
     let expanded = query.query.boolean("expanded_statuses", false);
+    let now = api.engine.clock().now();
     let selection = EndpointMessagesQuery {
         app: app.id,
-        endpoint,
+        endpoint: endpoint.id,
         progress: progress(query.query.number("status"), expanded),
         filter: query.query.message_filter(),
-        part: query.part(query.query.within(), api.engine.clock().now()),
+        part: query.part(query.query.within(), now),
         payloads: message::payloads(content),
     };
     let _turn = api.page_permits.next_if(content.0).await?;
     let EndpointMessagesPage { list, deliveries } = app.endpoint_messages(selection).await?;
     let listed = query.list_walked(list.items, list.stopped, |item| item.message.id);
-    Ok(listed.render(|item| render(item, deliveries.get(&item.delivery.seq), content, expanded)))
+    Ok(listed
+        .render(|item| render(item, (&endpoint, now), deliveries.get(&item.delivery.seq), content, expanded)))
 }

@@ -12,7 +12,7 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
-use crate::questions::ApplicationScope;
+use crate::questions::ApplicationQuestions;
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_engine::{NewEvent, SendReceipt};
@@ -236,7 +236,7 @@ pub(crate) async fn list(
 /// A page of messages, for the list and for the search.
 pub(crate) async fn page(
     api: &Api,
-    app: &ApplicationScope<'_>,
+    app: &ApplicationQuestions<'_>,
     filter: MessageFilter,
     within: TimeRange,
     query: &mut PageQuery<MessageId>,
