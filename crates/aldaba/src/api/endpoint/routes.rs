@@ -163,9 +163,9 @@ impl Replace for EndpointChange<'_> {
 
     async fn find(&self) -> Result<Option<Endpoint>, Error> {
         if let Change::Patch(_) = &self.change {
-            return self.app.endpoint(&self.key).await.map(Some);
+            return Ok(Some(self.app.endpoint(&self.key).await?));
         }
-        self.app.find_endpoint(&self.key).await
+        Ok(self.app.find_endpoint(&self.key).await?)
     }
 
     fn may_be_made(&self) -> Result<(), Error> {
