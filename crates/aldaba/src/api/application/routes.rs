@@ -167,7 +167,7 @@ pub(crate) async fn show(
 }
 
 /// A change of an application, or what makes it.
-enum Change {
+enum ApplicationRequest {
     Put { new: NewApplication, has_uid: bool },
     Patch(Parsed<ApplicationPatch>),
 }
@@ -177,7 +177,7 @@ struct ApplicationChange<'a> {
     caller: &'a Caller,
     key: String,
     once: IdempotencyDigest,
-    change: Change,
+    change: ApplicationRequest,
 }
 
 fn may_be_made(key: &str) -> Result<(), Error> {
@@ -199,11 +199,13 @@ impl Replace for ApplicationChange<'_> {
     async fn find(&self) -> Result<Option<Application>, Error> {
         let questions = self.api.ask(self.caller);
         match &self.change {
-            Change::Put { .. } => {
+            ApplicationRequest::Put { .. } => {
                 let found = questions.find_application(&self.key).await?;
                 Ok(found.map(ApplicationQuestions::into_application))
             }
-            Change::Patch(_) => Ok(Some(questions.application(&self.key).await?.into_application())),
+            ApplicationRequest::Patch(_) => {
+                Ok(Some(questions.application(&self.key).await?.into_application()))
+            }
         }
     }
 
@@ -213,18 +215,18 @@ impl Replace for ApplicationChange<'_> {
 
     fn wanted(&self, current: Option<&Application>) -> Result<NewApplication, Error> {
         match (&self.change, current) {
-            (Change::Put { new, .. }, None) => {
+            (ApplicationRequest::Put { new, .. }, None) => {
                 let uid = new.uid.clone().or_else(|| Some(self.key.clone()));
                 Ok(NewApplication { uid, ..new.clone() })
             }
-            (Change::Put { new, has_uid }, Some(current)) => {
+            (ApplicationRequest::Put { new, has_uid }, Some(current)) => {
                 // Whoever names it so in the path means it to keep that name, or the same request would make another
                 // the next time.
                 let keeps_uid = !has_uid && current.uid.as_ref() == Some(&self.key);
                 let uid = if keeps_uid { current.uid.clone() } else { new.uid.clone() };
                 Ok(NewApplication { uid, ..new.clone() })
             }
-            (Change::Patch(parsed), current) => {
+            (ApplicationRequest::Patch(parsed), current) => {
                 let current = current.ok_or_else(Error::server)?;
                 let Parsed { value, fields } = parsed.clone();
                 checked(current.org, Parsed { value: value.over(whole(current)), fields })
@@ -265,7 +267,7 @@ async fn put(
     let once = pending.once(org, &[key.as_bytes()]);
     let parsed: Parsed<ApplicationBody> = pending.read().await?.text().parse(true)?;
     let has_uid = parsed.fields.gives("uid");
-    let change = Change::Put { new: checked(org, parsed)?, has_uid };
+    let change = ApplicationRequest::Put { new: checked(org, parsed)?, has_uid };
     let change = ApplicationChange { api: &api, caller: &caller, key, once, change };
     let (status, application) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&application)))
@@ -280,7 +282,7 @@ async fn patch(
     let received = pending.read().await?;
     // An unknown application comes before a bad body.
     api.ask(&caller).application(&key).await?;
-    let change = Change::Patch(received.text().parse(true)?);
+    let change = ApplicationRequest::Patch(received.text().parse(true)?);
     let change = ApplicationChange { api: &api, caller: &caller, key, once: None, change };
     let (status, application) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&application)))

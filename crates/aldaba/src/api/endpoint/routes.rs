@@ -130,7 +130,7 @@ pub(crate) async fn show(
 
 /// A change of an endpoint, or what makes it.
 #[derive(Clone)]
-enum Change {
+enum EndpointRequest {
     Put(Parsed<EndpointUpdate>),
     Patch(Parsed<EndpointPatch>),
 }
@@ -145,7 +145,7 @@ struct EndpointChange<'a> {
     app: ApplicationQuestions<'a>,
     key: String,
     once: IdempotencyDigest,
-    change: Change,
+    change: EndpointRequest,
 }
 
 impl Replace for EndpointChange<'_> {
@@ -162,7 +162,7 @@ impl Replace for EndpointChange<'_> {
     }
 
     async fn find(&self) -> Result<Option<Endpoint>, Error> {
-        if let Change::Patch(_) = &self.change {
+        if let EndpointRequest::Patch(_) = &self.change {
             return Ok(Some(self.app.endpoint(&self.key).await?));
         }
         Ok(self.app.find_endpoint(&self.key).await?)
@@ -176,12 +176,12 @@ impl Replace for EndpointChange<'_> {
         let asked_before = current.map_or(&[][..], |current| &current.config.event_types);
         let offer = Offer { caller: self.caller, asked_before };
         match (self.change.clone(), current) {
-            (Change::Put(parsed), None) => {
+            (EndpointRequest::Put(parsed), None) => {
                 let mut new = checked(self.api, &offer, parsed)?;
                 new.config.uid.get_or_insert_with(|| self.key.clone());
                 Ok((new, None, false))
             }
-            (Change::Put(parsed), Some(current)) => {
+            (EndpointRequest::Put(parsed), Some(current)) => {
                 let (disabled, has_uid) = (parsed.value.disabled, parsed.fields.gives("uid"));
                 let mut new = checked(self.api, &offer, parsed)?;
                 if turns_off_again(current, disabled) {
@@ -197,7 +197,7 @@ impl Replace for EndpointChange<'_> {
                 let credentials = (!same).then(|| new.credentials.clone());
                 Ok((new, credentials, disabled == Some(false)))
             }
-            (Change::Patch(parsed), current) => {
+            (EndpointRequest::Patch(parsed), current) => {
                 let current = current.ok_or_else(Error::server)?;
                 let (resumes, has_url) = (parsed.value.disabled == Some(false), parsed.fields.gives("url"));
                 let new = checked(self.api, &offer, patched(current, parsed))?;
@@ -236,7 +236,7 @@ pub(crate) async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     let app = api.ask(&caller).application(&app).await?;
-    let change = Change::Patch(pending.read().await?.text().parse(true)?);
+    let change = EndpointRequest::Patch(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once: None, change };
     let (status, changed) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&changed)))
@@ -254,7 +254,7 @@ pub(crate) async fn put(
     if app.find_endpoint(&key).await?.is_none() {
         may_be_made(&key)?;
     }
-    let change = Change::Put(pending.read().await?.text().parse(true)?);
+    let change = EndpointRequest::Put(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once, change };
     let (status, changed) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&changed)))
