@@ -220,8 +220,7 @@ impl Replace for ApplicationChange<'_> {
                 Ok(NewApplication { uid, ..new.clone() })
             }
             (ApplicationRequest::Put { new, has_uid }, Some(current)) => {
-                // Whoever names it so in the path means it to keep that name, or the same request would make another
-                // the next time.
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
                 let keeps_uid = !has_uid && current.uid.as_ref() == Some(&self.key);
                 let uid = if keeps_uid { current.uid.clone() } else { new.uid.clone() };
                 Ok(NewApplication { uid, ..new.clone() })

@@ -116,7 +116,7 @@ pub(crate) async fn replace(
     let hidden = fields.set_or_empty("sensitive", MAX_CHANGES, |_| Ok(()));
     let given = fields.strings("headers", EndpointHeaders::MAX_HEADERS);
     let is_given = |name: &String| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    // Whoever sends back what they have read does not mean to lose what they cannot see.
+    // A client that sends back what it has read does not mean to lose hidden headers.
     if let Some(lost) = hidden.iter().find(|name| !is_given(name)) {
         let message =
             format!("the value of `{lost}` is not shown: give it in `headers`, or change some with PATCH");

@@ -187,12 +187,11 @@ impl Replace for EndpointChange<'_> {
                 if turns_off_again(current, disabled) {
                     new.config.disabled = current.config.disabled;
                 }
-                // Whoever names it so in the path means it to keep that name, or the same request would make another
-                // the next time.
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
                 if !has_uid && current.config.uid.as_ref() == Some(&self.key) {
                     new.config.uid = Some(self.key.clone());
                 }
-                // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+                // Credentials are never shown: a client that sends back the URL it has read does not mean to drop them.
                 let same = new.config.url == current.config.url && new.credentials.is_none();
                 let credentials = (!same).then(|| new.credentials.clone());
                 Ok((new, credentials, disabled == Some(false)))

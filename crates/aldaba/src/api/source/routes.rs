@@ -224,8 +224,7 @@ impl Replace for SourceChange<'_> {
         match (&before, current) {
             (Some(before), Some(current)) => {
                 may_change(self.body.bytes, before, &new)?;
-                // Whoever names it so in the path means it to keep that name, or the same request would make another the
-                // next time.
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
                 let gives_uid =
                     bounded_json::fields(self.body.bytes).is_ok_and(|fields| fields.contains_key("uid"));
                 if !gives_uid && current.config.uid.as_ref() == Some(&self.key) {
