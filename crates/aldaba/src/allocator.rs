@@ -1,4 +1,4 @@
-//! How the allocator treats memory that is no longer used.
+//! Sets how the allocator treats freed memory.
 
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 
@@ -8,7 +8,7 @@ const PURGE_DELAY: mi_option_t = 15;
 /// thousand of them a second is most of its memory. Shorter ones were seen to cost throughput.
 const MILLIS: std::ffi::c_long = 50;
 
-/// Memory that was freed goes back to the system soon.
+/// Returns freed memory to the system soon.
 #[expect(
     unsafe_code,
     reason = "the allocator takes its options in no other way than by variables of the environment"

@@ -1,29 +1,29 @@
-//! File descriptors: every connection is one. When there are too few, deliveries come first: clients
-//! that merely hold connections to the API open must not keep them from leaving.
+//! Shares out file descriptors: every connection is one. When there are too few, deliveries come first: clients that
+//! only hold connections to the API open must not keep deliveries from leaving.
 
 use crate::config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For what is open whatever the load is: standard input and output, the listener, the runtimes, the lock and the address of
-/// the data folder, the log, and whatever the system's libraries open.
-const BASE: usize = 43;
-/// What the connections at the API's door and lookups of names may have together: a share of what is left, within bounds.
+/// Files that are open under any load: standard input and output, the listener, the runtimes, the lock and the
+/// address of the data folder, the log, and those of the system's libraries.
+const BASE_FILES: usize = 43;
+/// Files for pending connections and for name lookups together: a share of the rest, within bounds.
 const TRANSIENT_SHARE: usize = 4;
-const LEAST_TRANSIENT: usize = 16;
-const MOST_TRANSIENT: usize = 213;
-/// How much of that is the door's.
-const DOOR_EIGHTHS: usize = 5;
-/// Of one database connection: the file, its log, and the index of that.
-const FILES_OF_A_READER: usize = 3;
-/// Connections besides those of the readers: the writer's, the checkpoint's, and one to spare.
+const MIN_TRANSIENT: usize = 16;
+const MAX_TRANSIENT: usize = 213;
+/// The pending connections' share of them.
+const PENDING_EIGHTHS: usize = 5;
+/// Files of one database connection: the database, its log, and the log's index.
+const FILES_PER_READER: usize = 3;
+/// Database connections besides the readers': the writer's, the checkpoint's, and one to spare.
 const OTHER_DATABASE_CONNECTIONS: usize = 3;
-/// What the API keeps at least, where there is enough, so that an operator can still reach it.
-const LEAST_CONNECTIONS: usize = 64;
-const LEAST_IN_FLIGHT: usize = 2;
-/// Files for connections of all kinds, without which there is no use in a start: 24 for the API and as many for deliveries.
-const LEAST_FOR_CONNECTIONS: usize = 48;
+/// Connections that the API keeps, if there are enough, so that an operator can still reach it.
+const MIN_CONNECTIONS: usize = 64;
+const MIN_IN_FLIGHT: usize = 2;
+/// Connections of all kinds below which a start is useless: 24 for the API and as many for deliveries.
+const MIN_FOR_CONNECTIONS: usize = 48;
 
-/// The process may have too few files open to be of use.
+/// The process may open too few files to be of use.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the system lets this process have {limit} files open, and at least {least} are needed with `readers` as it is. Raise the limit \
@@ -34,7 +34,7 @@ pub(crate) struct TooFewFiles {
     least: usize,
 }
 
-/// Raises the process's own limit as far as it may; returns what it is then.
+/// Raises the process's own limit as far as possible; returns the limit.
 pub(crate) fn raise_limit() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -47,22 +47,23 @@ pub(crate) fn raise_limit() -> usize {
     usize::try_from(now).unwrap_or(usize::MAX)
 }
 
-/// Lowers what does not fit below the limit; returns what the operator should know of that.
+/// Lowers the settings that do not fit below the limit; returns warnings for the operator.
 pub(crate) fn fit(limit: usize, config: &mut Config) -> Result<Option<String>, TooFewFiles> {
-    let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_OF_A_READER;
-    let least = BASE + database + LEAST_TRANSIENT + LEAST_FOR_CONNECTIONS;
+    let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_PER_READER;
+    let least = BASE_FILES + database + MIN_TRANSIENT + MIN_FOR_CONNECTIONS;
     if limit < least {
         return Err(TooFewFiles { limit, least });
     }
-    let available = limit - BASE - database;
-    let transient = (available / TRANSIENT_SHARE).clamp(LEAST_TRANSIENT, MOST_TRANSIENT);
-    config.limits.pending_connections = config.limits.pending_connections.min(transient * DOOR_EIGHTHS / 8);
+    let available = limit - BASE_FILES - database;
+    let transient = (available / TRANSIENT_SHARE).clamp(MIN_TRANSIENT, MAX_TRANSIENT);
+    config.limits.pending_connections =
+        config.limits.pending_connections.min(transient * PENDING_EIGHTHS / 8);
     let wanted = Shares {
         connections: config.limits.connections,
         in_flight: config.engine.in_flight,
         idle: config.pool.idle_overall,
     };
-    let needed = wanted.sum() + database + BASE + MOST_TRANSIENT;
+    let needed = wanted.sum() + database + BASE_FILES + MAX_TRANSIENT;
     let given = wanted.within(available - transient);
     if given == wanted {
         return Ok(None);
@@ -84,7 +85,7 @@ pub(crate) fn fit(limit: usize, config: &mut Config) -> Result<Option<String>, T
     )))
 }
 
-/// Who may have how many.
+/// The connections of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     /// Clients of the API.
@@ -100,15 +101,14 @@ impl Shares {
         self.connections + self.in_flight + self.idle
     }
 
-    /// The API gives way first, down to a few. Then those that wait, down to an eighth of what is there
-    /// for receivers: without any, every delivery would begin with a new connection. Deliveries give
-    /// way last.
+    /// The API gives way first, down to a few. Then idle connections, down to an eighth of those to receivers:
+    /// without any, every delivery would begin with a new connection. Deliveries give way last.
     fn within(self, available: usize) -> Self {
-        let least_connections = self.connections.min(LEAST_CONNECTIONS).min(available / 2).max(1);
+        let least_connections = self.connections.min(MIN_CONNECTIONS).min(available / 2).max(1);
         let for_receivers = available.saturating_sub(least_connections);
         let beside_deliveries = for_receivers.saturating_sub(self.in_flight);
         let idle = self.idle.min(beside_deliveries.max(for_receivers / 8));
-        let in_flight = self.in_flight.min((for_receivers - idle).max(LEAST_IN_FLIGHT));
+        let in_flight = self.in_flight.min((for_receivers - idle).max(MIN_IN_FLIGHT));
         let left = available.saturating_sub(in_flight + idle);
         Self { connections: self.connections.min(left.max(least_connections)), in_flight, idle }
     }
@@ -143,10 +143,7 @@ mod tests {
             for wanted in [WANTED, Shares { connections: 1, in_flight: 2, idle: 0 }] {
                 let given = wanted.within(available);
                 assert!(given.sum() <= available, "{available}: {given:?}");
-                assert!(
-                    given.connections >= 1 && given.in_flight >= LEAST_IN_FLIGHT,
-                    "{available}: {given:?}"
-                );
+                assert!(given.connections >= 1 && given.in_flight >= MIN_IN_FLIGHT, "{available}: {given:?}");
                 assert!(given.connections <= wanted.connections);
                 assert!(given.in_flight <= wanted.in_flight && given.idle <= wanted.idle);
             }
@@ -181,12 +178,12 @@ mod tests {
     fn everything_together_stays_below_the_limit() {
         for limit in 128..20_000 {
             let config = fitted(limit);
-            let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_OF_A_READER;
+            let database = (config.store.readers + OTHER_DATABASE_CONNECTIONS) * FILES_PER_READER;
             let open = config.limits.connections
                 + config.limits.pending_connections
                 + config.engine.in_flight
                 + config.pool.idle_overall;
-            assert!(open + database + BASE <= limit, "{limit}: {open}");
+            assert!(open + database + BASE_FILES <= limit, "{limit}: {open}");
         }
     }
 

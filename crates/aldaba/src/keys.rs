@@ -1,4 +1,4 @@
-//! Which keys the server runs with: from the configuration, else from the data folder.
+//! The keys that the server runs with: from the configuration, else from the data folder.
 
 use crate::JwtSecret;
 use crate::config::Config;
@@ -24,7 +24,7 @@ pub(crate) fn jwt_secret(
     }
 }
 
-/// What to tell the operator if the secret that tokens were signed with is gone, so that a start makes another one.
+/// Tells the operator that the secret that signed earlier tokens is gone, so that a start makes another one.
 /// `had_database` says whether the folder had a database before: then such tokens may be in use.
 pub(crate) fn lost_secret(config: &Config, had_database: bool) -> Option<String> {
     let is_lost =
@@ -39,7 +39,7 @@ pub(crate) fn lost_secret(config: &Config, had_database: bool) -> Option<String>
     })
 }
 
-/// Whether a server has made one in this folder.
+/// Whether a server has made a secret in this folder.
 pub(crate) fn has_jwt_secret(folder: &Path) -> std::io::Result<bool> {
     match folder.join(JWT_FILE).metadata() {
         Ok(found) => Ok(found.is_file()),
@@ -48,7 +48,7 @@ pub(crate) fn has_jwt_secret(folder: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Refuses a secret that cannot be used, and makes none.
+/// Refuses an unusable secret, and makes none.
 pub(crate) fn check_jwt_secret(config: &Config) -> Result<(), FolderError> {
     match &config.jwt_secret {
         Some(_) => Ok(()),
@@ -85,7 +85,7 @@ mod tests {
         let from_jwt = encryption_key(&config);
         assert!(from_jwt.is_some());
         assert_eq!(encryption_key(&config), from_jwt);
-        // The documentation has a command of openssl that says the same.
+        // The documentation has an openssl command with the same result.
         let documented = JwtSecret::new("32 bytes, just as many as needed").unwrap();
         assert_eq!(derived(&documented)[..8], [0xcb, 0xfe, 0xb4, 0x79, 0x71, 0x74, 0x51, 0x55]);
         config.encryption_key = Some(Secret([7; 32]));

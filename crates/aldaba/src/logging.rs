@@ -13,7 +13,7 @@ pub(crate) fn start(config: &Config) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    // An error here means that a log is running already, and that one is as good.
+    // An error here means that a log is running already, which is as good.
     let _ = match config.log_format {
         LogFormat::Text => to_stderr.try_init(),
         LogFormat::Json => to_stderr.json().try_init(),

@@ -4,17 +4,17 @@ use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How far the threads of the API stand back when the processors are all busy (a `nice` value; each step
-/// is about a fifth of the share).
-const STEP_BACK: i32 = 5;
-const LOWEST: i32 = 19;
+/// How much the API's threads yield when all processors are busy (a `nice` value; each step is about a fifth of the
+/// share).
+const NICE_STEP: i32 = 5;
+const MAX_NICE: i32 = 19;
 
-/// Who serves the API.
+/// The threads that serve the API.
 #[derive(Clone, Debug)]
 pub struct Threads {
-    /// Reads requests and answers them.
+    /// For reading requests and responding to them.
     pub api: Handle,
-    /// Accepts connections, or turns them away.
+    /// For accepting connections, or refusing them.
     pub accept: Handle,
 }
 
@@ -25,21 +25,20 @@ impl Threads {
     }
 }
 
-/// For everything that happens to what was accepted.
+/// Makes the runtime for everything that happens to accepted messages.
 pub(crate) fn engine() -> io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().thread_name("aldaba-engine").build()
 }
 
-/// For connections to the API. They are apart because a thousand requests that wait for a processor would
-/// stand before every step of every delivery; and they give way because accepting costs less than
-/// delivering: side by side, a server with more to do than it can would accept ever more than it
-/// delivers.
+/// Makes the runtime for connections to the API. It is separate because a thousand requests that wait for a processor
+/// would delay every step of every delivery. It yields because accepting costs less than delivering: with equal
+/// priority, an overloaded server would accept ever more than it delivers.
 pub(crate) fn api() -> io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().thread_name("aldaba-api").on_thread_start(step_back).build()
 }
 
-/// For the door of the API, apart from it: whoever has to be turned away because a thousand requests wait
-/// must not wait behind them. It does so little that one thread is enough.
+/// Makes the runtime that accepts connections, separate from the API's: a connection that is refused because a
+/// thousand requests wait must not wait behind them. One thread is enough for this little work.
 pub(crate) fn accept() -> io::Result<Runtime> {
     let one = &mut Builder::new_multi_thread();
     one.worker_threads(1).enable_all().thread_name("aldaba-accept").on_thread_start(step_back).build()
@@ -48,7 +47,7 @@ pub(crate) fn accept() -> io::Result<Runtime> {
 /// On Linux a priority belongs to a thread. One that cannot be changed changes no result.
 fn step_back() {
     let _ =
-        getpriority_process(None).and_then(|own| setpriority_process(None, (own + STEP_BACK).min(LOWEST)));
+        getpriority_process(None).and_then(|own| setpriority_process(None, (own + NICE_STEP).min(MAX_NICE)));
 }
 
 #[cfg(test)]
@@ -62,7 +61,7 @@ mod tests {
             let task = runtime.spawn(async { getpriority_process(None).expect("a priority") });
             runtime.block_on(task).expect("no panic")
         };
-        assert_eq!(priority(api().expect("a runtime")), (before + STEP_BACK).min(LOWEST));
+        assert_eq!(priority(api().expect("a runtime")), (before + NICE_STEP).min(MAX_NICE));
         assert_eq!(priority(engine().expect("a runtime")), before);
     }
 }

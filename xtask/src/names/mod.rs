@@ -1,6 +1,8 @@
-//! Checks the names of the code: sizes of folders, names of types, retired words.
+//! Checks the names of the code: sizes of folders, names of types, words that are no longer used; and that the
+//! server's layers stay apart.
 
 mod folders;
+mod layers;
 mod source;
 mod types;
 mod words;
@@ -19,6 +21,7 @@ pub(crate) fn check() -> TaskResult {
     let files = sources(&root)?;
     let retired = words::read(&read(&root.join(RETIRED_WORDS))?)?;
     let mut problems = folders::problems(&checked_folders(&root)?)?;
+    problems.extend(layers::problems(&files));
     problems.extend(types::problems(&files));
     problems.extend(words::problems(&retired, &files));
     if problems.is_empty() {

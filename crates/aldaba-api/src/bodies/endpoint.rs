@@ -98,7 +98,7 @@ resource! {
         plain given description: String = text().bytes(4096);
         /// For people: lists and mails call the endpoint so.
         plain nullable name: String = text().chars(256).filled();
-        /// The mail address of whoever answers for the endpoint.
+        /// The mail address of the owner.
         plain nullable owner_email: String = text().email();
         /// A number of your own.
         stored or_kept version: u32 = count().or(1);

@@ -63,7 +63,7 @@ resource! {
     }
     once {}
     last {
-        /// Whether whoever sends must show that it is the sender.
+        /// Whether requests are verified.
         required verified: bool = toggle();
         /// Where the sender sends to. Null for callers who may not see secrets.
         nullable ingest_url: Secret = text().shown("uri");
@@ -84,7 +84,7 @@ resource! {
 pub const MAX_VALUE_BYTES: usize = 1024;
 
 impl NewSource {
-    /// One that checks nothing: whoever has its URL can send.
+    /// A source without verification: anybody who knows its URL can send.
     pub fn generic(name: impl Into<String>) -> Self {
         Self { name: name.into(), r#type: "generic-webhook".into(), ..Self::default() }
     }

@@ -148,7 +148,9 @@ impl AppEndpoint {
     /// How many there are, up to 10,000.
     pub async fn count_attempts(&self, filter: &AttemptFilter) -> Result<AttemptCount, Error> {
         let path = ["app", &self.app, "attempt", "endpoint", &self.id, "count"];
-        Call::get(&path).query_of(filter).answer(&self.client).await
+        // A count knows nothing of what a list shows.
+        let filter = AttemptFilter { with_content: None, with_msg: None, ..filter.clone() };
+        Call::get(&path).query_of(&filter).answer(&self.client).await
     }
 }
 

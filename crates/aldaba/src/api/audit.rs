@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Rows that one request looks at. A filter that finds little goes on from there.
+/// Rows that one request reads. A page that ends early can be continued from there.
 const MAX_ROWS_WALKED: usize = 10_000;
 
-/// What actions begin with.
+/// The first parts of actions.
 const RESOURCE_TYPES: [&str; 14] = [
     "api_key",
     "application",
@@ -40,7 +40,7 @@ const RESOURCE_TYPES: [&str; 14] = [
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/audit", Access::Govern, list)
-            .named("v1.audit.list", "Lists who changed what, the newest first")
+            .named("v1.audit.list", "Lists the audit log, newest first")
             .query("app_id", Form::Text, "Only what was about this application")
             .query("endpoint_id", Form::Text, "Only what was about this endpoint (its id)")
             .query("resource_type", Form::OneOf(&RESOURCE_TYPES), "Only changes of this kind of thing")
@@ -161,53 +161,35 @@ fn render(entry: &AuditEntry) -> AuditOut<'_> {
     }
 }
 
-async fn list(State(api): State<Api>, query: PageQuery<AuditId>, caller: Caller) -> Result<Response, Error> {
-    let (before, after) = (query.query.moment("before")?, query.query.moment("after")?);
-    let actor = query.query.get("actor").map(|actor| read_actor(&actor)).transpose()?;
-    let app = match query.query.get("app_id") {
+async fn list(State(api): State<Api>, page: PageQuery<AuditId>, caller: Caller) -> Result<Response, Error> {
+    let query = &page.query;
+    let text = |name| query.text(name).map(str::to_owned);
+    let app = match query.text("app_id") {
         None => None,
-        // One that is deleted has no name any more, but it has a history.
-        Some(app) => Some(match app.parse() {
-            Ok(id) => id,
-            Err(_) => api.application(&caller, app.into_owned()).await?.id,
-        }),
+        Some(app) => Some(api.ask(&caller).audited_application(app).await?),
     };
-    let endpoint = query.query.get("endpoint_id").map(|id| read_endpoint(&id)).transpose()?;
-    let kind = query.query.get("resource_type").map(|kind| read_kind(&kind)).transpose()?;
-    let (resource, field) = (query.query.get("resource_id"), query.query.get("field"));
-    let (resource, field) = (resource.map(Into::into), field.map(Into::into));
-    let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let action = query.query.get("action").map(Into::into);
-    let org = caller.org();
-    let asked = AuditQuery {
-        org,
+    let (range, order) = page.ask(page.order.unwrap_or(Order::Descending));
+    let audited = AuditQuery {
+        org: caller.org(),
         app,
-        endpoint,
-        kind,
-        resource,
-        field,
-        action,
-        actor,
-        after,
-        before,
-        page,
+        endpoint: query.text("endpoint_id").map(read_endpoint).transpose()?,
+        kind: text("resource_type"),
+        resource: text("resource_id"),
+        field: text("field"),
+        action: text("action"),
+        actor: query.text("actor").map(read_actor).transpose()?,
+        after: query.moment("after"),
+        before: query.moment("before"),
+        page: range,
         order,
         most: MAX_ROWS_WALKED,
     };
-    let found = api.engine.store().audit(asked).await?;
-    Ok(query.list_walked(found.found, found.stopped, |entry| entry.id).render(render))
+    let found = api.ask(&caller).audit(audited).await?;
+    Ok(page.list_walked(found.found, found.stopped, |entry| entry.id).render(render))
 }
 
 fn read_endpoint(text: &str) -> Result<EndpointId, Error> {
     text.parse().map_err(|_| Error::query("endpoint_id", text, "the id of an endpoint (ep_…)"))
-}
-
-fn read_kind(text: &str) -> Result<String, Error> {
-    let expected = || format!("one of {}", RESOURCE_TYPES.join(", "));
-    match RESOURCE_TYPES.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(Error::query("resource_type", text, expected())),
-    }
 }
 
 fn read_actor(text: &str) -> Result<ActorFilter, Error> {

@@ -2,6 +2,7 @@ use crate::api::Api;
 use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
+use crate::questions::PublicQuestions;
 use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
 use axum::extract::State;
@@ -13,12 +14,16 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", Access::Open, check)
-            .named("v1.health.get", "Tells whether the server can do its work")
+            .named("v1.health.get", "Shows whether the server can do its work")
             .answers::<HealthReport>(StatusCode::OK)
-            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE),
-        Route::get("/health/ping", Access::Open, ping).named("v1.health.ping", "Answers").answers_nothing(),
+            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE)
+            .any_query(),
+        Route::get("/health/ping", Access::Open, ping)
+            .named("v1.health.ping", "Responds")
+            .answers_nothing()
+            .any_query(),
         Route::post("/admin/redrive-dlq", Access::Administer, ping)
-            .named("v1.admin.redrive-dlq", "Does nothing: no work of the server is ever set aside in a queue")
+            .named("v1.admin.redrive-dlq", "Does nothing: the server has no queue of failed internal work")
             .answers_nothing(),
     ]
 }
@@ -87,10 +92,10 @@ struct RestartingTask {
     restarts: u64,
 }
 
-/// Whether the server can do its work. Queue and cache are in the database and in memory; they are
-/// named because clients of this API look for them.
+/// Whether the server can do its work. Queue and cache are in the database and in memory; clients of this API look
+/// for their names.
 pub(crate) async fn check(State(api): State<Api>) -> Response {
-    let (status, database) = match api.engine.store().check().await {
+    let (status, database) = match PublicQuestions(&api.engine).check_store().await {
         Ok(()) => (StatusCode::OK, "ok"),
         Err(error) => {
             tracing::warn!(%error, "the health check fails");
@@ -108,22 +113,22 @@ pub(crate) async fn check(State(api): State<Api>) -> Response {
     json::answer(status, &body)
 }
 
-/// Without names and organizations, because anybody may ask for this.
+/// Without names and organizations, because anybody may ask.
 fn tokens(api: &Api) -> Value {
     let (expiring, first) = api.tokens.expiring().count(api.engine.clock().now());
     let status = if expiring == 0 { "ok" } else { "expiring" };
     json!({"status": status, "expiring": expiring, "firstExpiresAt": first.map(json::shown_time)})
 }
 
-/// It changes nothing about the answer's status: a task that is restarted is no reason to send requests elsewhere. Why it
-/// panicked is in the log, because anybody may ask for this.
+/// Does not change the status of the response: a restarted task is no reason to send requests elsewhere. The log says
+/// why it panicked; anybody may ask here.
 fn background(restarted: &[RestartedTask]) -> Value {
     let status = if restarted.is_empty() { "ok" } else { "error" };
     let task = |task: &RestartedTask| json!({"name": task.name, "restarts": task.restarts});
     json!({"status": status, "restarting": restarted.iter().map(task).collect::<Vec<_>>()})
 }
 
-/// A clock that is not trusted keeps the server from no work that somebody waits for: it is no reason to answer 503.
+/// An untrusted clock does not stop accepting and delivering, so it is no reason for a 503.
 fn clock(api: &Api) -> Option<Value> {
     let ClockState { trusted, shown, expected, trusted_in } = api.engine.clock_state()?;
     let body = json!({

@@ -1,7 +1,7 @@
-//! The REST API. Handlers translate: what they decide is which words to use.
+//! The REST API. Handlers translate: requests into questions and commands, results into responses.
 //!
-//! The token is checked before a handler is reached (`routes`). The order of a handler's arguments is the order
-//! of its own checks: query string, path; then, inside, the application, and the body last.
+//! The router checks the token and the query string before a handler runs (`routing/route.rs`). A handler then checks
+//! the path, the application, and the body last.
 
 mod application;
 mod attempt;
@@ -27,20 +27,19 @@ mod stats;
 
 pub(crate) use aldaba_delivery::nearest::nearest;
 pub(crate) use credentials::portal::PublicUrl;
-pub(crate) use delivery::id::DeliveryIds;
 pub(crate) use endpoint::jwks::KeySets;
-pub(crate) use limits::memory_budget::Rooms;
+pub(crate) use limits::memory_budget::MemoryBudget;
 pub(crate) use limits::rates::Rates;
-pub(crate) use response::answer::Turns;
+pub(crate) use request::json::shown_time;
+pub(crate) use response::answer::PagePermits;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
 
 use crate::config::Limits;
+use crate::questions::{DeliveryIds, Questions};
 use crate::token::{Caller, Tokens};
-use aldaba_delivery::AppId;
 use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
-use aldaba_store::{Application, ApplicationRef, Endpoint, Message};
 use axum::Router;
 use axum::extract::MatchedPath;
 use http::{Method, Uri};
@@ -50,7 +49,7 @@ use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What handlers work with.
+/// The state that handlers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Api(Arc<Parts>);
 
@@ -58,16 +57,15 @@ pub(crate) struct Api(Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) tokens: Tokens,
-    /// Vets the URLs of endpoints.
+    /// Checks the URLs of endpoints.
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
-    /// How deliveries are named.
     pub(crate) delivery_ids: DeliveryIds,
     /// For the bodies of requests.
-    pub(crate) rooms: Rooms,
-    /// For large answers, until they are read.
-    pub(crate) answers: Rooms,
-    pub(crate) turns: Turns,
+    pub(crate) request_memory: MemoryBudget,
+    /// For large responses, until they are read.
+    pub(crate) response_memory: MemoryBudget,
+    pub(crate) page_permits: PagePermits,
     pub(crate) rates: Rates,
     pub(crate) key_sets: KeySets,
     /// For links into the portal.
@@ -87,42 +85,14 @@ impl Api {
         Self(Arc::new(parts))
     }
 
-    /// Another tenant's application is not there, as far as the caller can tell.
-    async fn application(&self, caller: &Caller, key: String) -> Result<Application, Error> {
-        let found = self.engine.store().application(ApplicationRef { org: caller.org(), key }).await?;
-        let reached = found.filter(|application| caller.speaks_for(application.org, application.id));
-        reached.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))
+    /// The questions of a caller.
+    fn ask<'a>(&'a self, caller: &'a Caller) -> Questions<'a> {
+        Questions::new(&self.engine, caller)
     }
 
-    /// How to find the application that a message is for. Whoever is for one application alone finds no other.
-    async fn which(&self, caller: &Caller, key: String) -> Result<ApplicationRef, Error> {
-        let which = ApplicationRef { org: caller.org(), key };
-        let Some(only) = caller.app() else { return Ok(which) };
-        if which.key == only.to_string() {
-            return Ok(which);
-        }
-        // A name is looked up: what memory knows of it may be old.
-        let application = self.application(caller, which.key).await?;
-        Ok(ApplicationRef { org: application.org, key: application.id.to_string() })
-    }
-
-    /// The directory, in the caller's hands.
+    /// The directory, for changes by the caller.
     fn directory(&self, caller: &Caller) -> Directory {
         self.engine.directory().by(caller.actor())
-    }
-
-    async fn endpoint(&self, app: AppId, key: String) -> Result<Endpoint, Error> {
-        let found = self.engine.store().endpoint(app, key).await?;
-        found.ok_or_else(|| Error::not_found("The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has"))
-    }
-
-    async fn message(&self, app: AppId, key: String) -> Result<Message, Error> {
-        let found = self.engine.store().message(app, key).await?;
-        found.ok_or_else(|| {
-            Error::not_found(
-                "The application has no such message; GET /api/v1/app/{app_id}/msg lists those that are kept",
-            )
-        })
     }
 }
 

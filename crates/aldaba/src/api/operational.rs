@@ -1,5 +1,5 @@
-//! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
-//! messages. They are endpoints like any other, of an application that the management organization has for it.
+//! Operational webhooks: endpoints of the organization itself, which receive events about its endpoints and messages.
+//! They belong to an application that the management organization has for it.
 
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
@@ -13,7 +13,6 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
-use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -27,36 +26,30 @@ const HEADERS: &str = "/operational-webhook/endpoint/{endpoint_id}/headers";
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(ALL, Access::ReadOrganization, list)
-            .named(
-                "v1.operational-webhook.endpoint.list",
-                "Lists the endpoints that hear of the organization's own events",
-            )
+            .named("v1.operational-webhook.endpoint.list", "Lists the endpoints for operational webhooks")
             .ordered()
             .lists::<EndpointOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named(
-                "v1.operational-webhook.endpoint.create",
-                "Makes an endpoint that hears of the organization's own events",
-            )
+            .named("v1.operational-webhook.endpoint.create", "Creates an endpoint for operational webhooks")
             .takes::<EndpointIn>()
             .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
-            .named("v1.operational-webhook.endpoint.get", "Shows one of these endpoints")
+            .named("v1.operational-webhook.endpoint.get", "Shows an endpoint for operational webhooks")
             .answers::<EndpointOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named(
                 "v1.operational-webhook.endpoint.update",
-                "Puts another configuration in its place, or makes it",
+                "Replaces the configuration of an endpoint, or creates it",
             )
             .takes::<EndpointUpdateIn>()
             .answers::<EndpointOut>(StatusCode::OK)
             .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.operational-webhook.endpoint.delete", "Removes one of these endpoints")
+            .named("v1.operational-webhook.endpoint.delete", "Deletes an endpoint for operational webhooks")
             .answers_nothing(),
         Route::get(SECRET, Access::Administer, show_secret)
             .named(
@@ -66,7 +59,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
             .keyed()
-            .named("v1.operational-webhook.endpoint.rotate-secret", "Signs with another key")
+            .named("v1.operational-webhook.endpoint.rotate-secret", "Rotates its signing secret")
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
@@ -77,23 +70,26 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
-            .named("v1.operational-webhook.endpoint.update-headers", "Sends these headers and no others")
+            .named(
+                "v1.operational-webhook.endpoint.update-headers",
+                "Replaces the headers that are sent with every request",
+            )
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),
     ]
 }
 
-/// The path to one of its endpoints, as the management organization has it.
+/// The path to an endpoint in the management organization.
 fn path(caller: &Caller, endpoint: String) -> Ids<(String, String)> {
     Ids((caller.org().to_string(), endpoint))
 }
 
-/// The application is made with the first endpoint.
+/// Creates the application with the first endpoint.
 async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
     let org = caller.org();
-    let which = ApplicationRef { org: management(), key: org.to_string() };
-    if api.engine.store().application(which).await?.is_some() {
+    let caller_there = caller.at_management();
+    if api.ask(&caller_there).find_application(&org.to_string()).await?.is_some() {
         return Ok(());
     }
     let new = NewApplication {
@@ -104,7 +100,7 @@ async fn ensure_application(api: &Api, caller: &Caller) -> Result<(), Error> {
         metadata: "{}".into(),
     };
     match api.directory(caller).create_application(new, None).await {
-        // Somebody else was first.
+        // Another request was first.
         Ok(_) | Err(ChangeError::UidTaken) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -115,11 +111,11 @@ async fn list(
     query: PageQuery<EndpointId>,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let which = ApplicationRef { org: management(), key: caller.org().to_string() };
-    if api.engine.store().application(which).await?.is_none() {
+    let (key, caller) = (caller.org().to_string(), caller.at_management());
+    if api.ask(&caller).find_application(&key).await?.is_none() {
         return Ok(Listed::<()>::nothing().render(|()| ()));
     }
-    endpoint::list(State(api), query, caller.at_management(), Ids(caller.org().to_string())).await
+    endpoint::list(State(api), query, caller, Ids(key)).await
 }
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {

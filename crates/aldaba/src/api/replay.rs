@@ -1,16 +1,16 @@
-//! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
+//! Replays: what died, what is missing, or what a filter selects; their progress; and resends.
 
 use crate::api::attempt::{self, AttemptOut};
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, ReadField};
-use crate::api::request::query::WithContent;
+use crate::api::request::query::{MAX_EVENT_TYPES, WithContent};
 use crate::api::request::variant::Variant;
 use crate::api::response::conflict;
 use crate::api::response::page::PageQuery;
-use crate::api::routing::auth::{Access, Organization};
+use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
-use crate::api::{Api, Error, endpoint};
+use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
             .keyed()
-            .named("v1.endpoint.recover", "Sends again what has failed since a moment")
+            .named("v1.endpoint.recover", "Replays what has failed since a moment")
             .takes::<ReplayIn>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/replay-missing",
@@ -48,34 +48,33 @@ pub(crate) fn routes() -> Vec<Route> {
             bulk_replay,
         ))
         .keyed()
-        .named("v1.endpoint.bulk-replay", "Sends again what a filter finds")
+        .named("v1.endpoint.bulk-replay", "Replays what a filter selects")
         .takes::<BulkReplayIn>(),
         Route::get("/background-task", Access::ReadOrganization, list)
             .named("v1.background-task.list", "Lists replays, newest first")
             .ordered()
             .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
-            .query(
-                "task",
-                Form::OneOf(&["endpoint.recover", "endpoint.replay", "endpoint.bulk-replay"]),
-                "Only those of this kind",
-            )
+            .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
             .lists::<TaskOut>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
-            .named("v1.background-task.get", "Tells how far a replay has come")
+            .named("v1.background-task.get", "Shows a replay and its progress")
             .answers::<TaskOut>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
-            .named("v1.background-task.cancel", "Ends a replay; what it has opened stays open")
+            .named(
+                "v1.background-task.cancel",
+                "Cancels a replay; deliveries that it has opened are still sent",
+            )
             .answers::<TaskOut>(StatusCode::OK)
             .may_conflict(),
         resend
             .keyed()
-            .named("v1.message-attempt.resend", "Makes one attempt by hand")
+            .named("v1.message-attempt.resend", "Makes one manual attempt")
             .answers::<ResentOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }
 
-/// What all replays answer.
+/// The responses of all replays.
 fn started(route: Route) -> Route {
     route.answers::<TaskOut>(StatusCode::ACCEPTED).answers::<CountOut>(StatusCode::OK)
 }
@@ -145,15 +144,14 @@ struct CountOut {
     most: usize,
 }
 
-/// Deliveries in a second, when nobody says how many.
-pub(crate) const RATE: u32 = 500;
-const FASTEST: u64 = 10_000;
-const MOST_TYPES: usize = 100;
+/// Deliveries per second by default.
+pub(crate) const DEFAULT_RATE: u32 = 500;
+const MAX_RATE: u64 = 10_000;
 const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
-/// Of a bulk replay besides.
+/// Further fields of a bulk replay.
 const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
-/// How long a resend is waited for. What is on the wire by then goes on without the caller.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a request waits for a resend. Then the attempt goes on without it.
+const RESEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn recover(
     State(api): State<Api>,
@@ -189,11 +187,11 @@ async fn start(
     pending: Pending,
     kind: ReplayKind,
 ) -> Result<Response, Error> {
-    let endpoint = endpoint::find(api, caller, keys).await?;
+    let endpoint = api.ask(caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
-    let asked = Asked::read(body.text(), kind, api.engine.clock().now())?;
-    let Asked { filter, rate, dry_run } = asked;
+    let asked = ReplayRequest::read(body.text(), kind, api.engine.clock().now())?;
+    let ReplayRequest { filter, rate, dry_run } = asked;
     let new = NewReplay { org: endpoint.org, app: endpoint.app, endpoint: endpoint.id, kind, filter, rate };
     let replays = api.engine.replays();
     if dry_run {
@@ -206,14 +204,14 @@ async fn start(
     Ok(json::answer(StatusCode::ACCEPTED, &render(&replay)))
 }
 
-/// What a request asks for.
-struct Asked {
+/// The replay to start.
+struct ReplayRequest {
     filter: ReplayFilter,
     rate: u32,
     dry_run: bool,
 }
 
-impl Asked {
+impl ReplayRequest {
     fn read(body: BodyText<'_>, kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
         let mut fields = body.fields()?;
         let bulk = if kind == ReplayKind::Bulk { BULK_FIELDS } else { &[] };
@@ -232,10 +230,10 @@ impl Asked {
         }
         let until = until.unwrap_or(now);
         let dry_run = fields.boolean_or("dryRun", false);
-        let rate = fields.number("ratePerSecond", 1, FASTEST).map_or(RATE, |rate| rate as u32);
+        let rate = fields.number("ratePerSecond", 1, MAX_RATE).map_or(DEFAULT_RATE, |rate| rate as u32);
         let mut filter = ReplayFilter {
             since: since.unwrap_or(now),
-            event_types: fields.set("eventTypes", MOST_TYPES, ids::name),
+            event_types: fields.set("eventTypes", MAX_EVENT_TYPES, ids::name),
             dead: kind == ReplayKind::Recover,
             missing: kind == ReplayKind::Missing,
             ..ReplayFilter::nothing(until)
@@ -257,7 +255,7 @@ impl Asked {
                     fields.problem("status", message);
                 }
             }
-            // Ours: also what the endpoint was never sent.
+            // Aldaba's own field: also what the endpoint was never sent.
             filter.missing = fields.boolean_or("missing", false);
             filter.status_class = fields.number("statusCodeClass", 0, 500).map(|class| class as u16);
             if filter.status_class.is_some_and(|class| class % 100 != 0) {
@@ -283,7 +281,10 @@ pub(crate) struct TaskOut {
     data: Value,
 }
 
-fn name(kind: ReplayKind) -> &'static str {
+const KINDS: [ReplayKind; 3] = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
+const KIND_NAMES: [&str; 3] = [name(KINDS[0]), name(KINDS[1]), name(KINDS[2])];
+
+const fn name(kind: ReplayKind) -> &'static str {
     match kind {
         ReplayKind::Recover => "endpoint.recover",
         ReplayKind::Missing => "endpoint.replay",
@@ -324,7 +325,7 @@ pub(crate) fn render(replay: &Replay) -> TaskOut {
     TaskOut { id: replay.id, status, task: name(replay.kind), updated_at: replay.updated_at, data }
 }
 
-/// How much of the time that it is about lies behind it, from 0 to 1.
+/// The covered part of the replay's time range, from 0 to 1.
 fn progress(replay: &Replay) -> f64 {
     if replay.state == ReplayState::Finished {
         return 1.0;
@@ -335,42 +336,29 @@ fn progress(replay: &Replay) -> f64 {
     (share.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
 }
 
-fn missing() -> Error {
-    Error::not_found("There is no such background task; GET /api/v1/background-task lists them")
-}
-
 pub(crate) async fn show(
     State(api): State<Api>,
-    Organization(org): Organization,
+    caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
-    let id = id.parse().map_err(|_| missing())?;
-    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    let replay = api.ask(&caller).replay(&id).await?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<ReplayId>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
-    let ended = match query.query.get("status").as_deref() {
-        None => None,
-        Some("running") => Some(ReplayEnd::NotYet),
-        Some("finished") => Some(ReplayEnd::Well),
-        Some("failed") => Some(ReplayEnd::Early),
-        Some(other) => return Err(Error::query("status", other, "running, finished or failed")),
-    };
-    let kinds = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
-    let kind =
-        match query.query.get("task").as_deref() {
-            None => None,
-            Some(task) => Some(kinds.into_iter().find(|kind| name(*kind) == task).ok_or_else(|| {
-                Error::query("task", task, format!("one of {}", kinds.map(name).join(", ")))
-            })?),
-        };
+    let ended = query.query.text("status").map(|status| match status {
+        "running" => ReplayEnd::NotYet,
+        "finished" => ReplayEnd::Well,
+        _ => ReplayEnd::Early,
+    });
+    let kind = query.query.text("task").and_then(|task| KINDS.into_iter().find(|kind| name(*kind) == task));
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let found = api.engine.store().replays(ReplaysQuery { org, ended, kind, page, order }).await?;
+    let found =
+        api.ask(&caller).replays(ReplaysQuery { org: caller.org(), ended, kind, page, order }).await?;
     Ok(query.list(found, false, |replay| replay.id).render(render))
 }
 
@@ -379,38 +367,36 @@ pub(crate) async fn cancel(
     caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
-    let org = caller.org();
-    let id: ReplayId = id.parse().map_err(|_| missing())?;
-    let there = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
-    if !api.engine.replays().cancel(caller.actor(), &there).await? {
-        let detail = format!("The task {id} is over already: its status is `{}`", render(&there).status);
-        return Err(Error::conflict(detail));
+    let replay = api.ask(&caller).replay(&id).await?;
+    if !api.engine.replays().cancel(caller.actor(), &replay).await? {
+        let (id, status) = (replay.id, render(&replay).status);
+        return Err(Error::conflict(format!("The task {id} is over already: its status is `{status}`")));
     }
-    let replay = api.engine.store().replay(org, id).await?.ok_or_else(missing)?;
+    let replay = api.ask(&caller).replay(&id).await?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
 }
 
-/// One attempt by hand. The answer comes when it has been made, whatever came of it; or after a while, while it
-/// is still under way.
+/// Makes one manual attempt. The response follows the attempt, whatever its outcome, or comes after a timeout while
+/// the attempt runs.
 pub(crate) async fn resend(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, message, endpoint)): Ids<(String, String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, message).await?;
-    let endpoint = api.endpoint(application.id, endpoint).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let message = application.message(&message).await?;
+    let endpoint = application.endpoint(&endpoint).await?;
     let action =
         AuditAction::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let audit = api.engine.entry(caller.actor(), action);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
     let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
-    let attempt = match tokio::time::timeout(PATIENCE, api.engine.resend(asked)).await {
+    let attempt = match tokio::time::timeout(RESEND_TIMEOUT, api.engine.resend(asked)).await {
         Err(_) => None,
         Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
             ManualAttempt::Made(attempt) => Some(*attempt),
-            ManualAttempt::Repeated(attempt) => api.engine.store().attempt(message.id, attempt).await?,
+            ManualAttempt::Repeated(attempt) => application.attempt_of(&message, attempt).await?,
         },
     };
     let url = &endpoint.config.url;

@@ -1,6 +1,5 @@
-//! Numbers of attempts. They are counted when results are written, never when somebody asks.
+//! Numbers of attempts. The store counts them when it records attempts, never when a client asks.
 
-use crate::api::request::history_query::wrong_types;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::Query;
@@ -11,33 +10,29 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{ApplicationAttemptsQuery, AttemptCounts, Hour};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The longest range, and how far clocks may be off.
-const LONGEST: Duration = Duration::from_secs(28 * 24 * 3600);
-const LEEWAY: Duration = Duration::from_secs(5 * 60);
-/// Counters that one answer is made of at most. There is one for every hour and event type.
-const MOST_COUNTERS: usize = 100_000;
+const MAX_RANGE: Duration = Duration::from_secs(28 * 24 * 3600);
+/// How far a caller's clock may be ahead.
+const CLOCK_LEEWAY: Duration = Duration::from_secs(5 * 60);
+/// Counters that one answer adds up. There is one for every hour and event type.
+const MAX_COUNTERS: usize = 100_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
-            .named(
-                "v1.endpoint.get-stats",
-                "Counts the attempts at an endpoint by how they went, by the minute",
-            )
+            .named("v1.endpoint.get-stats", "Counts the attempts at an endpoint by result and minute")
             .answers::<EndpointStatsOut>(StatusCode::OK),
         ranged(Route::get("/app/{app_id}/stats/attempts", Access::Read, of_application))
             .named(
                 "v1.application.stats.attempts",
-                "Counts the attempts of an application by event type and how they went, by the hour",
+                "Counts the attempts of an application by event type, result and hour",
             )
             .query("event_types", Form::Names, "Only those of these event types")
             .answers::<ApplicationStatsOut>(StatusCode::OK),
@@ -52,38 +47,21 @@ fn ranged(route: Route) -> Route {
     )
 }
 
-/// `since` and `until`, as they are written.
-struct Range {
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-    query: Query,
-}
-
-impl FromRequestParts<Api> for Range {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        let query = Query::of(parts);
-        Ok(Self { since: query.moment("since")?, until: query.moment("until")?, query })
+/// `since` and `until`.
+fn bounds(query: &Query, now: Timestamp) -> Result<(Timestamp, Timestamp), Error> {
+    let until = query.moment("until").unwrap_or(now);
+    let since = query.moment("since").unwrap_or_else(|| until.before(MAX_RANGE));
+    let wrong = |detail| Err(Error::new(StatusCode::BAD_REQUEST, Code::InvalidRange, detail));
+    if until > now + CLOCK_LEEWAY {
+        return wrong("`until` lies in the future");
     }
-}
-
-impl Range {
-    fn bounds(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), Error> {
-        let until = self.until.unwrap_or(now);
-        let since = self.since.unwrap_or_else(|| until.before(LONGEST));
-        let wrong = |detail| Err(Error::new(StatusCode::BAD_REQUEST, Code::InvalidRange, detail));
-        if until > now + LEEWAY {
-            return wrong("`until` lies in the future");
-        }
-        if since > until {
-            return wrong("`since` is later than `until`");
-        }
-        if until.since(since) > LONGEST + LEEWAY {
-            return wrong("From `since` to `until` there may be 28 days at most");
-        }
-        Ok((since, until))
+    if since > until {
+        return wrong("`since` is later than `until`");
     }
+    if until.since(since) > MAX_RANGE + CLOCK_LEEWAY {
+        return wrong("From `since` to `until` there may be 28 days at most");
+    }
+    Ok((since, until))
 }
 
 /// Attempts by status. One that is on its way is no attempt yet, so that there are none but successes and failures.
@@ -98,14 +76,14 @@ struct EndpointStatsOut {
 
 async fn of_endpoint(
     State(api): State<Api>,
-    range: Range,
+    query: Query,
     caller: Caller,
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?.id;
-    let (since, until) = range.bounds(api.engine.clock().now())?;
-    let counts = api.engine.store().endpoint_attempts(endpoint, since, until).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
+    let (since, until) = bounds(&query, api.engine.clock().now())?;
+    let counts = app.endpoint_attempts(&endpoint, since, until).await?;
     let out = EndpointStatsOut {
         success: counts.successes,
         pending: 0,
@@ -148,20 +126,17 @@ impl From<AttemptCounts> for EventTypeStatsOut {
 
 async fn of_application(
     State(api): State<Api>,
-    range: Range,
+    query: Query,
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let event_types = range.query.names("event_types");
-    if let Some(problem) = wrong_types(&event_types, "query") {
-        return Err(problem.into());
-    }
-    let app = api.application(&caller, app).await?.id;
-    let (since, until) = range.bounds(api.engine.clock().now())?;
+    let app = api.ask(&caller).application(&app).await?;
+    let (since, until) = bounds(&query, api.engine.clock().now())?;
     let (first, last) =
         (Hour::of(since), Hour::of(Timestamp::from_millis(until.millis() - 1)).max(Hour::of(since)));
-    let ask = ApplicationAttemptsQuery { app, first, last, event_types, most: MOST_COUNTERS };
-    let Some(types) = api.engine.store().application_attempts(ask).await? else {
+    let event_types = query.names("event_types").to_vec();
+    let counters = ApplicationAttemptsQuery { app: app.id, first, last, event_types, most: MAX_COUNTERS };
+    let Some(types) = app.attempts_by_event_type(counters).await? else {
         let detail = "There are too many event types in this range for one answer; ask for a shorter one";
         return Err(Error::new(StatusCode::BAD_REQUEST, Code::InvalidRange, detail));
     };

@@ -1,7 +1,7 @@
-//! `aldaba clock`: what the server thinks of the machine's clock, and the operator's word that it is right.
+//! `aldaba clock`: what the server thinks of the machine's clock, and the operator's confirmation that it is right.
 //!
-//! A running server has its data folder for itself, so that the word is left there as a file, which it takes. Without
-//! one the command opens the store.
+//! A running server locks its data folder, so the confirmation is a file there, which the server takes. Without a
+//! server the command opens the store.
 
 use crate::cli::installation::{self, NotInstalled};
 use crate::cli::server_client::ServerError;
@@ -101,15 +101,15 @@ async fn trust_on_running_server(data: &Path, folder: String) -> Result<String, 
     if tokio::time::timeout(REQUEST_TIMEOUT, taken).await.is_ok() {
         return Ok("trusted: the server goes by its clock from now on".into());
     }
-    // It must not be found by whoever starts next, on whatever clock.
+    // The next start must not find it, whatever its clock.
     let _ = std::fs::remove_file(request.path());
     Err(Error::NotTaken { folder })
 }
 
-/// Looks, and changes nothing: a data folder that is dropped before it is opened is left as it was.
+/// Reads without changes: a data folder that is dropped before it is opened stays as it was.
 fn show_of_store(opening: &Opening) -> Result<String, Error> {
     let record = opening.setting(CLOCK_SETTING)?.and_then(|bytes| ClockRecord::from_bytes(&bytes));
-    // For a store that no server of this version has run on.
+    // For a store that no server of this version has opened.
     let newest = opening.newest_moment()?.map(ClockRecord::trusted);
     let now = SystemClock::new().now();
     let Some(record) = record.or(newest) else {

@@ -9,10 +9,10 @@ use aldaba_store::has_database;
 use std::io::Write;
 use std::time::Duration;
 
-/// For what the engine has begun. There is nothing to deliver yet.
+/// For the engine's first tasks. There is nothing to deliver yet.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes what the first start of a server would make. What is there already stays as it is.
+/// Creates what the first start of a server would create. Existing files stay as they are.
 pub(crate) async fn run(config: &Config, program: &str) -> Result<(), StartError> {
     let was_there = has_database(config.data())?;
     keys::check_jwt_secret(config)?;

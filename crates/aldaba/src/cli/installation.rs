@@ -1,11 +1,12 @@
-//! Whether a folder holds an installation. Commands that work on one make none: a mistyped folder would become one.
+//! Finds out whether a folder holds an installation. Commands that work on one create none: a mistyped folder would
+//! become one.
 
 use crate::config::Config;
 use crate::keys;
 use crate::shell::full_path;
 use aldaba_store::has_database;
 
-/// What is missing, where it was looked for, and what to do.
+/// What is missing, where the command looked, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotInstalled {
     #[error(
@@ -35,7 +36,8 @@ pub(crate) fn check_database(config: &Config) -> Result<(), NotInstalled> {
     }
 }
 
-/// The same, and the secret that its server signs tokens with. With one in the settings no folder is needed.
+/// Checks for an installation, and for the secret that its server signs tokens with. If the settings have a secret,
+/// no folder is needed.
 pub(crate) fn check_secret(config: &Config) -> Result<(), NotInstalled> {
     if config.jwt_secret.is_some() {
         return Ok(());

@@ -142,7 +142,7 @@ impl DataOptions {
 }
 
 impl Error {
-    /// The same kind of mistake has the same code in every command.
+    /// A mistake has the same exit code in every command.
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {clock::Error as Clock, policy::Error as Policy, token::Error as Token};

@@ -19,7 +19,7 @@ const EXIT_STORE_FAILED: i32 = 74;
 /// The exit code after a second signal to stop.
 const EXIT_SECOND_SIGNAL: i32 = 130;
 
-/// What `serve --help` ends with.
+/// The end of `serve --help`.
 const SETTINGS_HELP: &str = "\
 Settings:
   Every setting is a variable ALDABA_… or a key of the --config file, such as
@@ -95,15 +95,14 @@ async fn serve_until_stopped(loaded: Loaded, program: &str, threads: Threads) ->
     Ok(())
 }
 
-/// Standard output may be closed, as under some supervisors: that must not keep the server from
-/// serving.
+/// Standard output may be closed, as under some supervisors: that must not keep the server from serving.
 fn announce(address: SocketAddr, banner: &Banner) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(banner.text(address).as_bytes()).and_then(|()| out.flush());
     tracing::info!(%address, data = banner.folder, "listening");
 }
 
-/// What a server says once it listens.
+/// The text that a server prints once it listens.
 struct Banner {
     folder: String,
     public_url: Option<String>,
@@ -119,7 +118,7 @@ impl Banner {
         }
     }
 
-    /// The command for a token is last: who waits for it has read all.
+    /// The command for a token comes last: a script that waits for it has read everything.
     fn text(&self, address: SocketAddr) -> String {
         let local = format!("http://{}", reachable(address));
         let url = self.public_url.as_deref().unwrap_or(&local).trim_end_matches('/');
@@ -145,7 +144,7 @@ fn token_command(program: &str, config: &Config, file: Option<&Path>) -> String 
     format!("{command} --data {}", full_path(config.data()))
 }
 
-/// The two ways in which a process is asked to stop, and one in which some are asked to read their settings again.
+/// The signals that stop a process, and the one that makes others reload their settings.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -161,7 +160,7 @@ impl Signals {
         })
     }
 
-    /// Waits until the process is asked to stop. A hangup would end it without a drain; nothing can be reloaded yet.
+    /// Waits for a signal to stop. A hangup would end the process without a drain; nothing can be reloaded yet.
     async fn next(&mut self) {
         loop {
             tokio::select! {

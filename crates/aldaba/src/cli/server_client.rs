@@ -1,18 +1,18 @@
-//! A running server, as commands call it: `aldaba-client`, with errors that name the server and what to do.
+//! A client of a running server for commands: `aldaba-client`, with errors that name the server and what to do.
 
 use aldaba_client::{Client, Error as ClientError, Problem, Retries};
 use http::StatusCode;
 use url::Url;
 
-/// What commands call themselves.
+/// The user agent of commands.
 const USER_AGENT: &str = concat!("aldaba/", env!("CARGO_PKG_VERSION"));
 
-/// A client of one server. Each request is made once: a person is waiting, and can run the command again.
+/// A client of one server. It sends each request once: a person is waiting, and can run the command again.
 #[derive(Debug)]
 pub(crate) struct ServerClient {
     client: Client,
     url: Url,
-    /// The data folder that the server was found by, if it was.
+    /// The data folder that led to the server, if one did.
     folder: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum ServerError {
 }
 
 impl ServerError {
-    /// Whether the server works, and refused what the command asked for.
+    /// Whether the server works, and refused the request.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Refused { status, .. } => {

@@ -1,4 +1,4 @@
-//! Which server a command speaks to, and as whom.
+//! The server that a command calls, and the credential for it.
 
 use crate::cli::installation::{self, NotInstalled};
 use crate::cli::server_client::{ServerClient, ServerError};
@@ -62,7 +62,7 @@ pub(crate) enum Error {
 }
 
 impl ServerOptions {
-    /// Whether a server was asked for at all.
+    /// Whether the options name a server.
     pub(crate) fn is_given(&self, variables: &BTreeMap<String, String>) -> bool {
         let given = [self.url.is_some(), self.token.is_some()];
         given.contains(&true)
@@ -76,7 +76,7 @@ impl ServerOptions {
             || config.data() != Config::default().data()
     }
 
-    /// The server that was asked for; else the one of the data folder.
+    /// The server that the options name; else that of the data folder.
     pub(crate) fn server(
         self,
         variables: &BTreeMap<String, String>,
@@ -89,7 +89,7 @@ impl ServerOptions {
         }
     }
 
-    /// The server that was asked for.
+    /// The server that the options name.
     pub(crate) fn client(
         self,
         variables: &BTreeMap<String, String>,
@@ -100,7 +100,7 @@ impl ServerOptions {
         let url = api_url(&url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))?;
         let token = match self.token.or_else(|| variable(variables, TOKEN_VARIABLE)) {
             Some(token) => token,
-            // No other machine is ever sent one that nobody has given to it.
+            // No other machine receives a token unless the user gives it one.
             None if is_local(&url) && installation::check_secret(config).is_ok() => {
                 command_token(config, self.org)?
             }
@@ -110,15 +110,15 @@ impl ServerOptions {
     }
 }
 
-/// Where a command finds what an organization has: with a running server, or in the store.
+/// Where a command finds an organization's things: at a running server, or in the store.
 pub(crate) enum Backend {
     Server(ServerClient),
-    /// Nobody else has it open.
+    /// No other process has the store open.
     Store(Arc<dyn Store>, OrgId),
 }
 
 impl Backend {
-    /// The server that was asked for; else the data folder, or the server that holds it.
+    /// The server that the options name; else the data folder, or the server that locks it.
     pub(crate) fn open(
         server_options: ServerOptions,
         variables: &BTreeMap<String, String>,
@@ -135,7 +135,7 @@ impl Backend {
         }
     }
 
-    /// Whoever starts a server next must find the folder free.
+    /// The next server must find the folder unlocked.
     pub(crate) async fn close(self) {
         if let Self::Store(store, _) = self {
             let _ = store.close().await;
@@ -143,14 +143,14 @@ impl Backend {
     }
 }
 
-/// The server that holds the data folder, as the folder knows it.
+/// The server that locks the data folder, by the folder's record.
 pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ServerClient, Error> {
     installation::check_database(config)?;
     let url = api_url(&local_url(config)).map_err(Error::Usage)?;
     client(url, &command_token(config, org)?, config, Some(full_path(config.data())))
 }
 
-/// Where the server of the data folder was last, or where it would be.
+/// The last address of the data folder's server, or its default.
 fn local_url(config: &Config) -> String {
     let address = DataFolder::at(config.data()).address().unwrap_or(config.listen);
     format!("http://{}", reachable(address))
@@ -161,7 +161,7 @@ fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Res
     Ok(ServerClient::new(url, token.trim(), roots.as_deref(), folder)?)
 }
 
-/// Reads the issuers that the operator trusts besides the public ones.
+/// Reads the certificate issuers that the operator trusts besides the public ones.
 fn root_certificates(file: &Path) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Usage(format!("ca_file {}: {why}", file.display()));
     let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
@@ -169,7 +169,7 @@ fn root_certificates(file: &Path) -> Result<Vec<u8>, Error> {
     Ok(pem)
 }
 
-/// A server that listens on every address is also on the one that only this machine has.
+/// A server that listens on every address also listens on the loopback address.
 pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
     if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
 }
@@ -188,12 +188,12 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// For a server on this machine a token is made as `token create` would make it.
+/// Makes a token for a server on this machine, as `token create` does.
 fn command_token(config: &Config, org: OrgId) -> Result<String, Error> {
     Ok(token::issue_command_token(&signing_secret(config)?, org, SystemClock::new().now()))
 }
 
-/// What the server of the data folder signs tokens with. None is made.
+/// The secret that the data folder's server signs tokens with. Creates none.
 pub(crate) fn signing_secret(config: &Config) -> Result<JwtSecret, Error> {
     installation::check_secret(config)?;
     Ok(keys::jwt_secret(config, &DataFolder::at(config.data()), &SystemEntropy::new())?)

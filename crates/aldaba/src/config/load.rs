@@ -1,4 +1,4 @@
-//! From flags, variables, file and defaults to a configuration.
+//! Builds the configuration from flags, variables, the file and the defaults.
 
 use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting, TOKEN_VARIABLE, URL_VARIABLE};
 use crate::api::nearest;
@@ -21,7 +21,7 @@ pub struct Sources {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// What the operator should know, though it does not stop the start.
+    /// Warnings for the operator that do not stop the start.
     pub warnings: Vec<String>,
     pub file: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
-/// What to write in place of an unknown key.
+/// The suggestion for an unknown key.
 fn instead(key: &str) -> String {
     let keys: Vec<_> = keys().collect();
     match nearest(key, &keys.iter().map(String::as_str).collect::<Vec<_>>()) {
@@ -90,7 +90,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     Ok(Loaded { config, warnings, file: path })
 }
 
-/// The strongest source that has the setting: how to show where it stands, and the value.
+/// The strongest source that has the setting: how to show its place, and the value.
 fn strongest(
     setting: &Setting,
     sources: &Sources,
@@ -101,7 +101,7 @@ fn strongest(
         return Some((format!("--{} {{}}", key.replace('_', "-")), value.clone()));
     }
     let variable = setting.variable();
-    // An empty variable counts as unset: that is how container files pass on what nobody set.
+    // An empty variable counts as unset: container files pass on unset variables so.
     if let Some(value) = sources.variables.get(&variable).filter(|value| !value.is_empty()) {
         return Some((format!("{variable}={{}}"), value.clone()));
     }
@@ -156,7 +156,7 @@ fn warnings(variables: &BTreeMap<String, String>) -> Vec<String> {
 fn meant_variable(name: &str) -> String {
     let settings: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
     let known = settings.iter().map(String::as_str).chain([CONFIG_VARIABLE]).chain(CLIENT_VARIABLES);
-    // Without what all begin with, which would make all alike.
+    // Without the common prefix, which would make all alike.
     let known: Vec<_> = known.map(|known| known.trim_start_matches(PREFIX)).collect();
     let near = nearest(name.trim_start_matches(PREFIX), &known);
     near.map(|near| format!("; did you mean {PREFIX}{near}?")).unwrap_or_default()

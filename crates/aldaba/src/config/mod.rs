@@ -1,5 +1,5 @@
-//! Every setting of the server: one table, [`SETTINGS`], that the loading, the error messages and
-//! `docs/configuration.md` all follow.
+//! All settings of the server in one table, [`SETTINGS`]. The loading, the error messages and `docs/configuration.md`
+//! follow it.
 
 mod load;
 mod settings;
@@ -12,7 +12,7 @@ pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
-use aldaba_api::read::UnknownFields;
+pub use aldaba_api::read::UnknownFields;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PREFIX: &str = "ALDABA_";
-/// Names the file, so it cannot be in it.
+/// Names the file, so the file cannot have it.
 const CONFIG_VARIABLE: &str = "ALDABA_CONFIG";
 /// Names the server that commands call; the server itself does not read it.
 pub(crate) const URL_VARIABLE: &str = "ALDABA_URL";
 /// The token for that server.
 pub(crate) const TOKEN_VARIABLE: &str = "ALDABA_TOKEN";
-/// Read by name, without our prefix: documents that people already run by name them so.
+/// Variables without our prefix: documents that people already run use these names.
 pub const OVERRIDES: [&str; 6] = [
     "RETRY_STOP_DATE_AFTER_MINUTES",
     "WEBHOOK_TIMEOUT_MS",
@@ -40,10 +40,10 @@ pub const OVERRIDES: [&str; 6] = [
     "WEBHOOK_RETRY_INTERVAL_MS",
 ];
 
-/// How long whoever sends a message, or knocks at a door, waits for the store. Many senders give up after ten seconds.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a sender to the API or to a source waits for the store. Many senders give up after ten seconds.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How a server is to run.
+/// How a server runs.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
@@ -70,37 +70,39 @@ pub struct Config {
     pub overrides: Overrides,
 }
 
-/// What a client may ask of the server at most.
+/// Limits on clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub connections: usize,
     /// Of one address, or of one /64 block of IPv6; 0: any number.
     pub connections_per_address: usize,
-    /// Connections that have been accepted and wait for a place, or are being turned away.
+    /// Accepted connections that wait for a slot, or are being refused.
     pub pending_connections: usize,
-    /// For a request's head to arrive, counted from the end of the former one: an idle connection
-    /// is closed after it too.
+    /// For a request's head to arrive, counted from the end of the previous request: it closes idle connections too.
     pub header: Duration,
-    /// For the next piece of a request's body to arrive, and of an answer to leave.
+    /// For the next piece of a request's body to arrive, and of a response to leave.
     pub progress: Duration,
     pub payload: usize,
     /// Of all request bodies that are in memory at once.
     pub body_bytes: usize,
-    /// Of all large answers that have not been read yet.
+    /// Of all large responses that have not been read yet.
     pub answer_bytes: usize,
     pub rates: RequestRates,
-    /// What becomes of fields that a request has and its route does not know.
+    /// How routes treat fields of a body and parameters of a query that they do not know.
     pub unknown_fields: UnknownFields,
 }
+
+/// The part of an error that names the setting `unknown_fields`.
+pub(crate) const UNKNOWN_FIELDS_HINT: &str = " (the setting `unknown_fields = \"ignore\"` lets it pass)";
 
 /// Requests a second; 0: any number.
 #[derive(Clone, Debug)]
 pub struct RequestRates {
     pub organization: u32,
     pub application: u32,
-    /// To the door of one source.
+    /// To one source.
     pub source: u32,
-    /// How much unused time may be made up for at once.
+    /// The unused time that may be made up for at once.
     pub burst: Duration,
 }
 
@@ -150,7 +152,7 @@ impl Default for Config {
                 unknown_fields: UnknownFields::Refuse,
             },
             shutdown: Duration::from_secs(30),
-            engine: EngineOptions { commit_timeout: Some(PATIENCE), ..EngineOptions::default() },
+            engine: EngineOptions { commit_timeout: Some(COMMIT_TIMEOUT), ..EngineOptions::default() },
             pool: PoolLimits::default(),
             store: StoreOptions::new("./aldaba-data"),
             overrides: Overrides::default(),

@@ -3,10 +3,9 @@
 use super::values::{
     LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, size, unresolved,
 };
-use super::{Config, LogFormat, PREFIX, Secret};
+use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
-use aldaba_api::read::UnknownFields;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::path::Path;
 use std::time::Duration;
@@ -23,9 +22,9 @@ pub struct Setting {
     pub kind: Kind,
     /// Its value is not shown in messages.
     pub secret: bool,
-    /// Words that a misspelt value, or a part of it, may have been meant to be.
+    /// Words to suggest for a misspelt value, or a part of it.
     pub words: &'static [&'static str],
-    /// Says why a value is not taken, where that is not what was expected of it.
+    /// Says why a value is invalid, if the expected form does not.
     pub explain: fn(&str) -> Option<String>,
 }
 
@@ -47,23 +46,23 @@ impl Setting {
         }
     }
 
-    /// Why a value is not taken.
+    /// Why a value is invalid.
     pub(super) fn refusal(&self, value: &str) -> String {
         (self.explain)(value.trim()).unwrap_or_else(|| format!("expected {}", self.expected()))
     }
 
-    /// The same setting with reasons of its own.
+    /// Adds its own reasons for invalid values.
     const fn explained(self, explain: fn(&str) -> Option<String>) -> Self {
         Self { explain, ..self }
     }
 
-    /// The word that a value which is not taken was probably meant to have.
+    /// The word that an invalid value was probably meant to have.
     pub(super) fn suggestion(&self, value: &str) -> Option<&'static str> {
         let parts = value.split([',', '=']).map(str::trim);
         parts.filter(|part| !self.words.contains(part)).find_map(|part| nearest(part, self.words))
     }
 
-    /// The same setting with words to suggest.
+    /// Adds words to suggest.
     const fn knowing(self, words: &'static [&'static str]) -> Self {
         Self { words, ..self }
     }
@@ -232,22 +231,6 @@ pub const SETTINGS: &[Setting] = &[
     )
     .knowing(LOG_WORDS),
     text(
-        "unknown_fields",
-        "refuse",
-        "refuse or ignore",
-        "What becomes of fields that a request has and its route does not know. `refuse`: the request is refused, with the name that was \
-probably meant. `ignore`: they are passed over, for clients that send more than this server knows.",
-        |c, v| {
-            c.limits.unknown_fields = match v {
-                "refuse" => UnknownFields::Refuse,
-                "ignore" => UnknownFields::Ignore,
-                _ => return None,
-            };
-            Some(())
-        },
-    )
-    .knowing(&["refuse", "ignore"]),
-    text(
         "log_format",
         "text",
         "text or json",
@@ -263,6 +246,22 @@ probably meant. `ignore`: they are passed over, for clients that send more than 
         },
     )
     .knowing(&["text", "json"]),
+    text(
+        "unknown_fields",
+        "refuse",
+        "refuse or ignore",
+        "Fields of a body and parameters of a query that a route under /api/v1 does not know: 422 with the nearest known \
+         name, or as if they had not been sent. Health checks and the URLs of sources ignore them always.",
+        |c, v| {
+            c.limits.unknown_fields = match v {
+                "refuse" => UnknownFields::Refuse,
+                "ignore" => UnknownFields::Ignore,
+                _ => return None,
+            };
+            Some(())
+        },
+    )
+    .knowing(&["refuse", "ignore"]),
     number(
         "max_connections",
         "4096",

@@ -1,4 +1,4 @@
-//! From the text of a setting to its value.
+//! Parses the values of settings.
 
 use crate::api::nearest;
 use aldaba_engine::key_from_hex;
@@ -19,7 +19,7 @@ pub(super) fn days(number: u64) -> Duration {
     Duration::from_secs(number.saturating_mul(24 * 3600))
 }
 
-/// Reads a URL that an API can be at.
+/// Reads the URL of an API.
 pub(crate) fn api_url(text: &str) -> Result<Url, String> {
     let expected = || "expected http://host:port or https://host".to_owned();
     let url = Url::parse(text).map_err(|_| expected())?;
@@ -40,8 +40,9 @@ pub(super) fn networks(text: &str) -> Option<Vec<IpNet>> {
     parts.map(|part| part.parse().ok()).collect()
 }
 
-/// An address, or a name that the machine resolves to one. Of several the first IPv4 one is taken: who asks for
-/// `localhost` reaches it, whichever of its addresses is tried first, and so does who asks for 127.0.0.1.
+/// An address, or a name that the machine resolves to one. The first IPv4 address is preferred: a client that
+/// connects to `localhost` reaches it whichever address it tries first, and so does a client that connects to
+/// 127.0.0.1.
 pub(crate) fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -55,7 +56,7 @@ fn name_and_port(text: &str) -> Option<(&str, u16)> {
     Some((name, port.parse().ok()?)).filter(|(name, _)| !name.is_empty())
 }
 
-/// Says that a name is none, if a text is written as a name and a port.
+/// Says that a name does not resolve, if a text is written as a name and a port.
 pub(crate) fn unresolved(text: &str) -> Option<String> {
     let (name, _) = name_and_port(text)?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -81,7 +82,7 @@ pub(super) const LOG_WORDS: &[&str] = &[
     "aldaba_store",
 ];
 
-/// Whether a filter says what it seems to say. The library takes any word for the name of a module, so that `inof` would
+/// Whether a filter is meant as written. The library takes any word for the name of a module, so that `inof` would
 /// log nothing; here a module has a level (`hyper=debug`), and one of ours is known.
 pub(super) fn is_log_filter(text: &str) -> bool {
     let is_part = |part: &str| match part.split_once('=') {

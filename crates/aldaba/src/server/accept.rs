@@ -1,4 +1,4 @@
-//! Accepting connections, up to a number, and serving HTTP/1.1 on each.
+//! Accepts connections, up to a limit, and serves HTTP/1.1 on each.
 
 use super::connection_slots::{ConnectionSlot, ConnectionSlots, RejectReason, reject};
 use super::connection_table::{ConnectionTable, TooManyConnections, TrackedConnection};
@@ -21,31 +21,31 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Headers of a request, and bytes of its whole head. Beyond: 431. (To a head that cannot be read hyper
-/// answers by itself, 400, 414 or 431, and lets nobody give that answer a body.)
-const HEADERS: usize = 64;
-const HEAD_BYTES: usize = 16 * 1024;
-/// What is read from a connection at once; bodies go through it in pieces.
+/// Headers of a request. Beyond, or beyond the limit on the bytes of a request's head: 431. (If a head cannot be
+/// read, hyper answers 400, 414 or 431 itself, without a body.)
+const MAX_HEADERS: usize = 64;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Bytes that are read from a connection at once; bodies pass through in pieces.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How long to wait when the system has no more file descriptors or memory for a connection.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Connections that the system keeps until they are accepted; it may allow fewer. Those beyond try again
-/// after a second and more, so a burst of clients should fit.
+/// The pause while the system has no more file descriptors or memory for a connection.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Connections that the system keeps until they are accepted; it may allow fewer. Connections beyond the limit retry
+/// after a second or more, so a burst of clients should fit.
 const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ServingPhase {
     Serving,
-    /// Requests under way may end; no others begin.
+    /// Requests in progress may end; no others begin.
     Stopping,
-    /// Whatever is left is dropped.
+    /// All remaining requests are dropped.
     Stopped,
 }
 
-/// A socket that many may come to at once.
+/// Binds a socket with a large backlog.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Connections of a former server that are still ending must not keep this one from starting.
+    // Connections of a former server that are still closing must not keep this one from starting.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
@@ -86,7 +86,7 @@ impl Connections {
         Ok(served)
     }
 
-    /// Accepts no more and returns when the last connection has closed, or when time is up.
+    /// Accepts no more, and returns when the last connection has closed or the time is over.
     pub(super) async fn stop(self, limit: Duration) {
         self.phase.send_replace(ServingPhase::Stopping);
         let _ = tokio::time::timeout(limit, self.slots.empty()).await;
@@ -94,12 +94,12 @@ impl Connections {
     }
 }
 
-/// Resolves once it has come so far, or nobody is left to say so.
+/// Resolves at this stage, or when the sender is gone.
 async fn reached(phase: &mut watch::Receiver<ServingPhase>, at_least: ServingPhase) {
     let _ = phase.wait_for(|phase| *phase >= at_least).await;
 }
 
-/// The door: lets connections in, and turns those away that would wait too long inside.
+/// Accepts connections, and refuses those that would wait too long.
 async fn accept(
     listener: &TcpListener,
     server: &ConnectionServer,
@@ -109,7 +109,7 @@ async fn accept(
     let slots = server.slots.clone();
     let mut measuring = pin!(scheduling_delay.clone().measure(server.api.clone()));
     loop {
-        // The door first: beyond that, connections wait in the system's queue.
+        // The listener first: further connections wait in the system's queue.
         let next = async { (slots.pending_permit().await, listener.accept().await) };
         let (pending, accepted) = tokio::select! {
             biased;
@@ -121,7 +121,7 @@ async fn accept(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
@@ -146,7 +146,7 @@ async fn accept(
     }
 }
 
-/// How a connection is served.
+/// The settings and limits of a connection.
 #[derive(Clone, Debug)]
 struct ConnectionServer {
     requests: Requests,
@@ -163,7 +163,7 @@ impl ConnectionServer {
         slot: ConnectionSlot,
         phase: watch::Receiver<ServingPhase>,
     ) {
-        // From the door's runtime to that of the API.
+        // From the listener's runtime to the API's.
         tracked.slot_acquired();
         let (server, stream) = (self.clone(), stream.into_std());
         self.api.spawn(async move {
@@ -183,7 +183,7 @@ async fn serve(
     mut phase: watch::Receiver<ServingPhase>,
 ) {
     let ConnectionServer { requests, limits, slots, .. } = server;
-    // Answers are small and written at once; waiting to fill a packet only delays them.
+    // Responses are small and written at once; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
         tracked.head_received();
@@ -193,8 +193,8 @@ async fn serve(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header)
-        .max_headers(HEADERS)
-        .max_header_size(HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
+        .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.progress)), service);
     let mut connection = pin!(connection);
@@ -202,9 +202,9 @@ async fn serve(
         tokio::select! {
             biased;
             () = reached(&mut phase, ServingPhase::Stopping) => true,
-            // Without a request there is nothing to be ended in order.
+            // Without a request nothing has to end in order.
             () = slots.wanted() => tracked.has_sent_head(),
-            // One whose head has come at the last moment gets its answer.
+            // A connection whose head arrived at the last moment gets its response.
             () = tracked.evicted() => tracked.has_sent_head(),
         }
     };
@@ -240,17 +240,17 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::runtime::{Builder, Runtime};
 
-    const LONGEST_WAIT: Duration = Duration::from_millis(500);
+    const MAX_WAIT: Duration = Duration::from_millis(500);
 
     fn serve_on(listener: TcpListener, router: Router, threads: &Threads, slots: usize) -> Connections {
         let clock = Arc::new(SystemClock::new());
-        let scheduling_delay = SchedulingDelay::new(clock.clone(), LONGEST_WAIT);
+        let scheduling_delay = SchedulingDelay::new(clock.clone(), MAX_WAIT);
         let limits = Limits { connections: slots, ..Config::default().limits };
         Connections::serve(listener, router, &limits, scheduling_delay, threads, Background::new(clock))
             .unwrap()
     }
 
-    /// Panics once, at the first reading after it was told to.
+    /// Panics once, at the first reading after a test asks for it.
     #[derive(Debug)]
     struct PanicsOnce {
         clock: SystemClock,
@@ -274,7 +274,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/works", get(async || "fine"));
         let clock = Arc::new(PanicsOnce { clock: SystemClock::new(), panics: AtomicBool::new(false) });
-        let scheduling_delay = SchedulingDelay::new(clock.clone(), LONGEST_WAIT);
+        let scheduling_delay = SchedulingDelay::new(clock.clone(), MAX_WAIT);
         let background = Background::new(Arc::new(SystemClock::new()));
         let limits = Config::default().limits;
         let connections = Connections::serve(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_threads_are_late_whoever_finds_no_place_is_told_at_once() {
+    async fn while_the_threads_are_late_a_connection_without_a_slot_is_refused_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/works", get(async || "fine"));
@@ -347,12 +347,12 @@ mod tests {
         }
         let mut kept = TcpStream::connect(address).await.unwrap();
         assert!(asks(&mut kept).await.ends_with("fine"));
-        // Ten tasks in a line: each takes 0.3 s of the only thread.
+        // Ten tasks in a queue: each takes 0.3 s of the only thread.
         let busy: Vec<_> =
-            (0..10).map(|_| api.spawn(async { std::thread::sleep(LONGEST_WAIT * 3 / 5) })).collect();
-        tokio::time::sleep(LONGEST_WAIT).await;
+            (0..10).map(|_| api.spawn(async { std::thread::sleep(MAX_WAIT * 3 / 5) })).collect();
+        tokio::time::sleep(MAX_WAIT).await;
         let mut new = TcpStream::connect(address).await.unwrap();
-        let told = tokio::time::timeout(LONGEST_WAIT / 2, asks(&mut new)).await.expect("at once");
+        let told = tokio::time::timeout(MAX_WAIT / 2, asks(&mut new)).await.expect("at once");
         assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("retry-after: 1"), "{told}");
         for task in busy {
             task.await.unwrap();

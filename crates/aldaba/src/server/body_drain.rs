@@ -1,8 +1,8 @@
-//! The rest of a body that nobody wants.
+//! Reads the rest of a body that no handler wants.
 //!
-//! An answer that leaves before the body has come (401, 413) closes the connection under a client
-//! that is still sending, and many clients then see a broken connection in slot of the answer. So
-//! the rest is read and thrown away, up to a limit.
+//! A response that is sent before the body has arrived (401, 413) closes the connection while the client is still
+//! sending, and many clients then report a broken connection instead of the response. So the rest is read and
+//! discarded, up to a limit.
 
 use super::connection_slots::ConnectionSlots;
 use bytes::Bytes;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Twice what the largest request may have.
-const MOST: usize = 32 << 20;
-const LONGEST: Duration = Duration::from_secs(10);
-/// The same while few slots for connections are left: whoever sends no more must not hold one by that.
+/// Twice the largest request.
+const MAX_DRAINED_BYTES: usize = 32 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The limit while few connection slots are left: a client that sends no more must not hold one.
 const CROWDED_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A request's body that is read to its end even when it is dropped before.
+/// A request's body that is read to its end even if it is dropped earlier.
 #[derive(Debug)]
 pub(super) struct DrainedBody {
     body: Option<Incoming>,
@@ -59,7 +59,7 @@ impl Drop for DrainedBody {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
-            let longest = if self.slots.are_scarce() { CROWDED_DRAIN_TIMEOUT } else { LONGEST };
+            let longest = if self.slots.are_scarce() { CROWDED_DRAIN_TIMEOUT } else { DRAIN_TIMEOUT };
             runtime.spawn(tokio::time::timeout(longest, discard(rest)));
         }
     }
@@ -67,7 +67,7 @@ impl Drop for DrainedBody {
 
 async fn discard(mut body: Incoming) {
     let mut read = 0;
-    while read < MOST
+    while read < MAX_DRAINED_BYTES
         && let Some(Ok(frame)) = body.frame().await
     {
         read += frame.data_ref().map_or(0, Bytes::len);

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const REQUEST_FILE: &str = "clock.trust";
-/// How often a server looks for a request.
+/// The interval at which a server looks for a request.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The operator's word for a running server: a file in its data folder.
+/// The operator's request to a running server: a file in its data folder.
 pub(crate) struct ClockRequest(PathBuf);
 
 impl ClockRequest {
@@ -21,7 +21,7 @@ impl ClockRequest {
         &self.0
     }
 
-    /// Takes requests until it is dropped. One that was there before is not for this server.
+    /// Takes requests until it is dropped. A request from before the start is not for this server.
     pub(crate) async fn take_for(self, engine: Engine) {
         let _ = std::fs::remove_file(&self.0);
         loop {

@@ -1,5 +1,5 @@
-//! ConnectionSlots for connections. Whoever finds none waits at the door for a moment, and is then told to come
-//! back rather than left to hang.
+//! Slots for connections. A connection without a slot waits for a moment, and is then refused with `Retry-After`
+//! instead of hanging.
 
 use super::connection_table::{ConnectionTable, Newcomer};
 use std::io;
@@ -11,26 +11,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How long one waits at the door, unless half of it is taken: then nobody waits.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a connection is let alone before it may be asked to give up its slot.
+/// How long a connection waits for a slot. While half of the waiting places are taken, none waits.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time for which a connection keeps its slot before it may be asked to give it up.
 const MIN_SLOT_TIME: Duration = Duration::from_secs(5);
-/// How long turning one away may take, and what is read of it.
-const LONGEST: Duration = Duration::from_secs(1);
-/// How long whoever finds no slot may take for a head, which makes others give way to it; and the same while many wait at the
-/// door: whoever sends nothing must not keep the others from it.
+/// How long a refusal may take, including the reading of the rest.
+const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a connection without a slot may take for its head, which makes others give way to it; and the same while
+/// many wait: a client that sends nothing must not keep the others out.
 const HEAD_TIMEOUT: Duration = Duration::from_millis(100);
 const CROWDED_HEAD_TIMEOUT: Duration = Duration::from_millis(20);
-/// What is looked at of a head at the door. A longer one waits for a slot without it.
-const HEAD_BYTES: usize = 4096;
-const MOST: u64 = 64 * 1024;
+/// Bytes of a head that are inspected before there is a slot. A connection with a longer head waits for a slot.
+const MAX_INSPECTED_BYTES: usize = 4096;
+const MAX_REJECT_BYTES: u64 = 64 * 1024;
 
-/// Why one is turned away.
+/// Why a connection is refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RejectReason {
     Full,
     Overloaded,
-    /// Its address has as many connections as it may have.
+    /// Its address has reached its limit of connections.
     Address,
 }
 
@@ -53,13 +53,13 @@ pub(super) struct ConnectionSlots {
     permits: Arc<Semaphore>,
     max_pending: usize,
     table: Arc<ConnectionTable>,
-    /// Whoever waits for it is asked to leave: the first one first.
+    /// Wakes the connections that are asked to leave, the first one first.
     wanted: Notify,
-    /// It was said that some are turned away.
+    /// The log has said that connections are refused.
     crowded: AtomicBool,
 }
 
-/// A slot at the door.
+/// A place in the queue for slots.
 #[derive(Debug)]
 pub(super) struct PendingConnection {
     held: OwnedSemaphorePermit,
@@ -73,14 +73,14 @@ impl PendingConnection {
     }
 }
 
-/// A slot of one's own.
+/// The slot of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     _held: OwnedSemaphorePermit,
 }
 
 impl ConnectionSlots {
-    /// `pending`: connections that have been accepted and have no slot. More wait in the system's queue.
+    /// `pending`: accepted connections without a slot. More wait in the system's queue.
     pub(super) fn new(count: usize, pending: usize, table: Arc<ConnectionTable>) -> Self {
         let (slots, permits) = (Arc::new(Semaphore::new(count)), Arc::new(Semaphore::new(pending)));
         Self {
@@ -98,12 +98,12 @@ impl ConnectionSlots {
         &self.table
     }
 
-    /// Whether few slots are left, so that nobody should have one for longer than needed.
+    /// Whether few slots are left, so that each is released as soon as possible.
     pub(super) fn are_scarce(&self) -> bool {
         self.slots.available_permits() < self.count / 4
     }
 
-    /// How many connections have a slot.
+    /// The number of connections with a slot.
     pub(super) fn in_use(&self) -> usize {
         self.count.saturating_sub(self.slots.available_permits())
     }
@@ -114,7 +114,7 @@ impl ConnectionSlots {
         PendingConnection { held, permits: self.permits.clone(), max_pending: self.max_pending }
     }
 
-    /// Leads from the door to a slot, if there is one.
+    /// A slot for a waiting connection, if one is free.
     pub(super) fn try_acquire(
         &self,
         pending: PendingConnection,
@@ -126,20 +126,20 @@ impl ConnectionSlots {
     }
 
     fn occupy(&self, slot: OwnedSemaphorePermit) -> ConnectionSlot {
-        // Not at the first free slot: it would be said again and again.
+        // Not at the first free slot, or the log would repeat it all the time.
         if self.crowded.load(Ordering::Relaxed) && self.slots.available_permits() > self.count / 4 {
             self.crowded.store(false, Ordering::Relaxed);
         }
         ConnectionSlot { _held: slot }
     }
 
-    /// Leads from the door to a slot, maybe after a moment. `Err`: there is none, to be turned away.
+    /// A slot for a waiting connection, perhaps after a moment. `Err`: there is none, and the connection is refused.
     pub(super) async fn acquire(
         &self,
         pending: PendingConnection,
         stream: &TcpStream,
     ) -> Result<ConnectionSlot, PendingConnection> {
-        // Whoever has not even sent a request gives way first.
+        // A connection that has not sent a request gives way first.
         let mut one_leaves = self.table.evict_oldest(Newcomer::HeadUnknown);
         if !one_leaves && has_sent_head(stream, &pending).await {
             one_leaves = self.table.evict_oldest(Newcomer::HeadReceived);
@@ -148,8 +148,8 @@ impl ConnectionSlots {
             self.wanted.notify_one();
             self.table.reserve_next_eviction();
         }
-        let patience = if pending.is_crowded() && !one_leaves { Duration::ZERO } else { PATIENCE };
-        let acquired = tokio::time::timeout(patience, self.slots.clone().acquire_owned()).await;
+        let timeout = if pending.is_crowded() && !one_leaves { Duration::ZERO } else { SLOT_TIMEOUT };
+        let acquired = tokio::time::timeout(timeout, self.slots.clone().acquire_owned()).await;
         if !one_leaves {
             self.table.cancel_eviction();
         }
@@ -164,24 +164,24 @@ impl ConnectionSlots {
         }
     }
 
-    /// Resolves when somebody else should have the slot: after a while, if others find none, and by turns.
+    /// Resolves when another connection should have the slot: after a while, if others find none, and round robin.
     pub(super) async fn wanted(&self) {
         tokio::time::sleep(MIN_SLOT_TIME).await;
         self.wanted.notified().await;
     }
 
-    /// Resolves when everybody has left.
+    /// Resolves when all connections have closed.
     pub(super) async fn empty(&self) {
         let all = u32::try_from(self.count).unwrap_or(u32::MAX);
         let _ = self.slots.acquire_many(all).await;
     }
 }
 
-/// Whether a whole head has come, or comes soon.
+/// Whether a whole head has arrived, or arrives soon.
 async fn has_sent_head(stream: &TcpStream, pending: &PendingConnection) -> bool {
     let looks = async {
         stream.readable().await?;
-        let mut start = [0; HEAD_BYTES];
+        let mut start = [0; MAX_INSPECTED_BYTES];
         let read = stream.peek(&mut start).await?;
         io::Result::Ok(start[..read].windows(4).any(|end| end == b"\r\n\r\n"))
     };
@@ -189,7 +189,7 @@ async fn has_sent_head(stream: &TcpStream, pending: &PendingConnection) -> bool 
     matches!(tokio::time::timeout(longest, looks).await, Ok(Ok(true)))
 }
 
-/// Answers without looking at what was asked.
+/// Refuses without reading the request's path.
 pub(super) async fn reject(mut stream: TcpStream, pending: PendingConnection, reason: RejectReason) {
     let answered = async {
         // Not before the request has begun: many clients take that for a broken connection.
@@ -202,14 +202,14 @@ pub(super) async fn reject(mut stream: TcpStream, pending: PendingConnection, re
         let answer = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
-        // A connection that is closed with something unread may take the answer with it. So whoever is still
-        // sending may end, unless others wait for the slot at the door.
+        // Closing a connection with unread bytes may lose the response. So a client that is still sending may finish,
+        // unless others wait for a slot.
         if !pending.is_crowded() {
-            tokio::io::copy(&mut stream.take(MOST), &mut tokio::io::sink()).await?;
+            tokio::io::copy(&mut stream.take(MAX_REJECT_BYTES), &mut tokio::io::sink()).await?;
         }
         io::Result::Ok(())
     };
-    let longest = if pending.is_crowded() { CROWDED_HEAD_TIMEOUT } else { LONGEST };
+    let longest = if pending.is_crowded() { CROWDED_HEAD_TIMEOUT } else { REJECT_TIMEOUT };
     let _ = tokio::time::timeout(longest, answered).await;
     drop(pending.held);
 }

@@ -1,7 +1,7 @@
-//! Connections whose first request has not come yet, and how many connections each address has.
+//! Connections without a first request, and the number of connections of each address.
 //!
-//! Whoever opens a connection and never finishes the head of a request costs its sender nothing. So such connections give way
-//! first, the oldest before the others, and one address has a limited number of connections of any kind.
+//! A connection that never finishes the head of a request costs its sender nothing. So such connections give way
+//! first, the oldest before the others, and each address has a limit for connections of any kind.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long a connection may take for its first head before it may have to give way to one that has sent none either. Honest
-/// clients take milliseconds. To one that has sent a whole head it gives way at once.
+/// How long a connection may take for its first head before it gives way to another that has sent none either. Honest
+/// clients take milliseconds. To a connection that has sent a whole head it gives way at once.
 const HEAD_GRACE_PERIOD: Duration = Duration::from_millis(250);
 
-/// All connections, by address, and those that wait for their first head.
+/// All connections by address, and those that still owe their first head.
 #[derive(Debug)]
 pub(super) struct ConnectionTable {
     /// Connections of one address; 0: any number.
@@ -25,9 +25,9 @@ pub(super) struct ConnectionTable {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    /// Those that have a slot, the oldest first.
+    /// Connections with a slot and without a head, the oldest first.
     waiting: BTreeMap<u64, Waiting>,
-    /// New connections that wait for a slot and found nobody who could give way.
+    /// New connections that wait for a slot and found none that gives way.
     wanted: usize,
     addresses: HashMap<Address, OfAddress>,
 }
@@ -43,11 +43,11 @@ struct Waiting {
 struct OfAddress {
     connections: usize,
     waiting: BTreeSet<u64>,
-    /// It was said that some are refused.
+    /// The log has said that connections are refused.
     warned: bool,
 }
 
-/// Whom an address stands for. A network of IPv6 hands whole /64 blocks to one customer.
+/// The key under which an address is counted: an IPv6 network gives whole /64 blocks to one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Address(IpAddr);
 
@@ -60,35 +60,35 @@ impl Address {
     }
 }
 
-/// An address has as many connections as it may have.
+/// The address has reached its limit of connections.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyConnections;
 
-/// Who asks others to give way.
+/// The connection that asks others to give way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
-    /// Has sent a whole head.
+    /// It has sent a whole head.
     HeadReceived,
-    /// Has not, as far as is known.
+    /// It has not, as far as is known.
     HeadUnknown,
 }
 
-/// An open connection. It is forgotten when it is dropped.
+/// An open connection; dropping it forgets it.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
     table: Arc<ConnectionTable>,
     address: Address,
     leave: Arc<Notify>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// It has no slot yet.
+enum ConnectionState {
+    /// Without a slot.
     PendingConnection,
-    /// It has one, and its first head has not come.
+    /// With a slot; its first head has not arrived.
     Waiting(u64),
-    /// It has sent a whole head.
+    /// Its first head has arrived.
     Known,
 }
 
@@ -97,8 +97,8 @@ impl ConnectionTable {
         Arc::new(Self { per_address, table: Mutex::default() })
     }
 
-    /// Counts a connection. At the limit of its address the oldest of that address without a head gives way to it; where there
-    /// is none, it is refused.
+    /// Counts a connection. At the limit of its address the oldest connection of the address without a head gives
+    /// way; if there is none, the new one is refused.
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
@@ -120,22 +120,22 @@ impl ConnectionTable {
         table.addresses.entry(address).or_default().connections += 1;
         drop(table);
         let (table, leave) = (self.clone(), Arc::new(Notify::new()));
-        Ok(TrackedConnection { table, address, leave, state: Mutex::new(State::PendingConnection) })
+        Ok(TrackedConnection { table, address, leave, state: Mutex::new(ConnectionState::PendingConnection) })
     }
 
-    /// Asks the oldest connection without a head to leave; `false`: there is none that has to.
+    /// Asks the oldest connection without a head to leave; `false`: none has to.
     pub(super) fn evict_oldest(&self, newcomer: Newcomer) -> bool {
         let mut table = self.table.lock();
         let oldest = table.waiting.first_key_value().map(|(number, _)| *number);
         oldest.and_then(|number| table.evict(number, newcomer)).is_some()
     }
 
-    /// The next connection whose grace ends has to leave, until [`cancel_eviction`](Self::cancel_eviction).
+    /// The next connection whose grace period ends has to leave, until [`cancel_eviction`](Self::cancel_eviction).
     pub(super) fn reserve_next_eviction(&self) {
         self.table.lock().wanted += 1;
     }
 
-    /// Whoever waited does so no longer.
+    /// The new connection no longer waits.
     pub(super) fn cancel_eviction(&self) {
         let mut table = self.table.lock();
         table.wanted = table.wanted.saturating_sub(1);
@@ -160,7 +160,7 @@ impl Table {
 }
 
 impl TrackedConnection {
-    /// It has a slot from now on.
+    /// The connection has a slot from now on.
     pub(super) fn slot_acquired(&self) {
         let mut table = self.table.table.lock();
         let number = table.next;
@@ -168,22 +168,22 @@ impl TrackedConnection {
         let waiting = Waiting { address: self.address, leave: self.leave.clone(), grace_is_over: false };
         table.waiting.insert(number, waiting);
         table.addresses.entry(self.address).or_default().waiting.insert(number);
-        *self.state.lock() = State::Waiting(number);
+        *self.state.lock() = ConnectionState::Waiting(number);
     }
 
-    /// A whole head has come: from here on it gives way as all others do.
+    /// Its head has arrived: from here on it gives way like all others.
     pub(super) fn head_received(&self) {
-        let before = std::mem::replace(&mut *self.state.lock(), State::Known);
-        if let State::Waiting(number) = before {
+        let before = std::mem::replace(&mut *self.state.lock(), ConnectionState::Known);
+        if let ConnectionState::Waiting(number) = before {
             self.table.table.lock().forget(number);
         }
     }
 
     pub(super) fn has_sent_head(&self) -> bool {
-        *self.state.lock() == State::Known
+        *self.state.lock() == ConnectionState::Known
     }
 
-    /// Resolves when it has to leave for another; never, once its head has come.
+    /// Resolves when it has to leave for another; never once its head has arrived.
     pub(super) async fn evicted(&self) {
         tokio::select! {
             biased;
@@ -195,9 +195,9 @@ impl TrackedConnection {
         }
     }
 
-    /// `true`: somebody waits for its slot already.
+    /// `true`: another connection already waits for the slot.
     fn grace_is_over(&self) -> bool {
-        let State::Waiting(number) = *self.state.lock() else { return false };
+        let ConnectionState::Waiting(number) = *self.state.lock() else { return false };
         let mut table = self.table.table.lock();
         if table.wanted > 0 && table.forget(number).is_some() {
             table.wanted -= 1;
@@ -213,7 +213,7 @@ impl TrackedConnection {
 impl Drop for TrackedConnection {
     fn drop(&mut self) {
         let mut table = self.table.table.lock();
-        if let State::Waiting(number) = *self.state.get_mut() {
+        if let ConnectionState::Waiting(number) = *self.state.get_mut() {
             table.forget(number);
         }
         if let Some(of_address) = table.addresses.get_mut(&self.address) {
@@ -238,7 +238,7 @@ mod tests {
         tracked.leave.notified().now_or_never().is_some()
     }
 
-    fn with_a_place(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
+    fn with_a_slot(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
         let tracked = table.register(address(last)).unwrap();
         tracked.slot_acquired();
         tracked
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_oldest_without_a_head_gives_way_first_and_none_that_has_sent_one() {
         let table = ConnectionTable::new(0);
-        let connections: Vec<_> = (0..4).map(|number| with_a_place(&table, number)).collect();
+        let connections: Vec<_> = (0..4).map(|number| with_a_slot(&table, number)).collect();
         let pending = table.register(address(9)).unwrap();
         assert!(!table.evict_oldest(Newcomer::HeadUnknown), "all are in their grace");
         connections.iter().for_each(|tracked| assert!(!tracked.grace_is_over()));
@@ -261,18 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_sent_a_whole_head_waits_for_nobodys_grace() {
+    fn a_connection_with_a_head_does_not_wait_for_a_grace_period() {
         let table = ConnectionTable::new(0);
-        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        let (first, second) = (with_a_slot(&table, 1), with_a_slot(&table, 1));
         assert!(!table.evict_oldest(Newcomer::HeadUnknown));
         assert!(table.evict_oldest(Newcomer::HeadReceived));
         assert!(leaves(&first) && !leaves(&second));
     }
 
     #[test]
-    fn whoever_found_nobody_gets_the_place_of_the_next_whose_grace_ends() {
+    fn a_waiting_connection_gets_the_slot_of_the_next_whose_grace_period_ends() {
         let table = ConnectionTable::new(0);
-        let (first, second) = (with_a_place(&table, 1), with_a_place(&table, 1));
+        let (first, second) = (with_a_slot(&table, 1), with_a_slot(&table, 1));
         table.reserve_next_eviction();
         assert!(first.grace_is_over());
         assert!(!second.grace_is_over(), "one slot was wanted");
@@ -281,11 +281,11 @@ mod tests {
     #[test]
     fn an_address_has_no_more_connections_than_it_may() {
         let table = ConnectionTable::new(2);
-        let known = with_a_place(&table, 1);
+        let known = with_a_slot(&table, 1);
         known.head_received();
-        let late = with_a_place(&table, 1);
+        let late = with_a_slot(&table, 1);
         assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
-        let other = with_a_place(&table, 2);
+        let other = with_a_slot(&table, 2);
         assert!(!late.grace_is_over() && !other.grace_is_over());
         let _third = table.register(address(1)).unwrap();
         assert!(leaves(&late) && !leaves(&known) && !leaves(&other), "its own oldest gives way");
@@ -307,7 +307,7 @@ mod tests {
     fn nothing_is_remembered_of_who_has_gone() {
         let table = ConnectionTable::new(0);
         for number in 0..3 {
-            let (late, known) = (with_a_place(&table, number), with_a_place(&table, number));
+            let (late, known) = (with_a_slot(&table, number), with_a_slot(&table, number));
             late.grace_is_over();
             known.grace_is_over();
             known.head_received();

@@ -1,5 +1,4 @@
-//! Pages of any origin may use the API: what lets a caller in is a token that the page has, never a cookie that
-//! the browser adds.
+//! Pages of any origin may use the API: access needs a token that the page has, never a cookie that the browser adds.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{
@@ -9,17 +8,17 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
-const API: &str = "/api/";
+const API_PATH: &str = "/api/";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS";
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser may remember the permission.
 const MAX_AGE: &str = "600";
 
-/// Whether a page of another origin asks for something of the API.
+/// Whether a page of another origin requests something of the API.
 pub(super) fn concerns<B>(request: &Request<B>) -> bool {
-    request.headers().contains_key(ORIGIN) && request.uri().path().starts_with(API)
+    request.headers().contains_key(ORIGIN) && request.uri().path().starts_with(API_PATH)
 }
 
-/// The answer to a browser that asks for leave, before the page's own request.
+/// The response to a preflight request.
 pub(super) fn leave<B>(request: &Request<B>) -> Option<Response> {
     let asks = request.method() == Method::OPTIONS
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
@@ -38,7 +37,7 @@ pub(super) fn leave<B>(request: &Request<B>) -> Option<Response> {
     })
 }
 
-/// The page may read the answer.
+/// The page may read the response.
 pub(super) fn allow(headers: &mut HeaderMap) {
     let all = HeaderValue::from_static("*");
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, all.clone());

@@ -14,9 +14,10 @@ pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
 
-use crate::api::{Api, DeliveryIds, KeySets, Parts as ApiParts, PublicUrl, Rates, Rooms, Turns, router};
+use crate::api::{Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, router};
 use crate::config::Config;
 use crate::keys;
+use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-/// A server that has started and listens, but does not answer before [`run`](Self::run).
+/// A server that has started and listens, but does not respond before [`run`](Self::run).
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -57,10 +58,10 @@ pub enum StartError {
     Listener(#[from] std::io::Error),
 }
 
-/// Why a server ended that was not told to.
+/// Why a server ended without being stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// It cannot be trusted any more; only a fresh start can read what is on the disk.
+    /// The store cannot be trusted any more; only a fresh start can read the disk.
     #[error(
         "the store has failed, and nothing more can be written safely: {0}. Check the disk, then start again"
     )]
@@ -76,7 +77,7 @@ impl Server {
         Self::start_with_clock(listener, config, Arc::new(SystemClock::new())).await
     }
 
-    /// The same on another clock than the machine's, for tests.
+    /// Starts on another clock than the machine's, for tests.
     #[doc(hidden)]
     pub async fn start_with_clock(
         listener: TcpListener,
@@ -96,7 +97,7 @@ impl Server {
             tracing::warn!("{warning}");
         }
         let delivery_ids =
-            DeliveryIds::of(&**engine.store(), &*entropy).await.map_err(aldaba_engine::StartError::from)?;
+            DeliveryIds::of(&engine, &*entropy).await.map_err(aldaba_engine::StartError::from)?;
         folder.set_address(address);
         let tokens = Tokens::new(&secret, engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
@@ -106,9 +107,9 @@ impl Server {
             tokens,
             guard,
             delivery_ids,
-            rooms: Rooms::of_bodies(&limits),
-            answers: Rooms::of_answers(&limits),
-            turns: Turns::default(),
+            request_memory: MemoryBudget::for_requests(&limits),
+            response_memory: MemoryBudget::for_responses(&limits),
+            page_permits: PagePermits::default(),
             limits,
             rates: Rates::new(&config.limits.rates),
             key_sets: KeySets::new(),
@@ -125,8 +126,8 @@ impl Server {
         &self.engine
     }
 
-    /// ConnectionServer connections on these threads until `stop` resolves, then lets the requests in
-    /// flight end, within the limit of the configuration.
+    /// Serves connections on these threads until `stop` resolves, then lets the requests in progress end, within the
+    /// limit of the configuration.
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
         let (limits, router) = (&self.config.limits, router(self.api));
         let scheduling_delay =
@@ -138,17 +139,17 @@ impl Server {
         let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {
             biased;
-            failure = self.engine.store().failed() => return Err(Failed::Store(failure)),
+            failure = ProcessQuestions(&self.engine).store_failure() => return Err(Failed::Store(failure)),
             () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
         }
         tracing::info!("stopping: no new requests, those in flight may end");
-        // At once: a client that is slow to end its request must not keep deliveries starting, which
-        // then would have less time to end.
+        // At once: a client that is slow to end its request must not let deliveries start, which would then have less
+        // time to end.
         self.engine.stop_sending();
         let clock = self.engine.clock().clone();
         let (begun, limit) = (clock.monotonic(), self.config.shutdown);
-        // Half of the time at most: the deliveries in flight need some of it too.
+        // At most half of the time: the deliveries in flight need some of it too.
         connections.stop(limit / 2).await;
         let spent = clock.monotonic().saturating_sub(begun);
         let left = self.engine.shutdown(limit.saturating_sub(spent)).await;
@@ -161,7 +162,7 @@ impl Server {
     }
 }
 
-/// How the engine of a server is to run, on the machine's clock.
+/// The engine's setup for a server, on the machine's clock.
 pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
     Ok(Setup {
         store: config.store.clone(),
@@ -180,7 +181,7 @@ pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
     })
 }
 
-/// Ends a task with whoever holds it.
+/// Aborts a task on drop.
 struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -189,18 +190,18 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// The API of an engine, without a socket: for whoever brings both. Tokens are those of the configured
-/// secret; without one nobody can sign any, and only API keys are taken.
+/// The API of an engine without a socket, for programs that bring both. Tokens are signed with the configured secret;
+/// without one only API keys are accepted.
 pub async fn api(
     engine: &Engine,
     entropy: &dyn Entropy,
     config: &Config,
 ) -> Result<axum::Router, aldaba_store::Error> {
-    let delivery_ids = DeliveryIds::of(&**engine.store(), entropy).await?;
+    let delivery_ids = DeliveryIds::of(engine, entropy).await?;
     let secret = config.jwt_secret.clone().unwrap_or_else(|| JwtSecret::random(entropy));
     let limits = config.limits.clone();
-    let (rooms, answers) = (Rooms::of_bodies(&limits), Rooms::of_answers(&limits));
-    let turns = Turns::default();
+    let request_memory = MemoryBudget::for_requests(&limits);
+    let response_memory = MemoryBudget::for_responses(&limits);
     let tokens = Tokens::new(&secret, engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
@@ -212,9 +213,9 @@ pub async fn api(
         guard,
         limits,
         delivery_ids,
-        rooms,
-        answers,
-        turns,
+        request_memory,
+        response_memory,
+        page_permits: PagePermits::default(),
         rates,
         key_sets,
         public_url,
@@ -222,7 +223,7 @@ pub async fn api(
     Ok(router(Api::new(parts)))
 }
 
-/// The issuers that the operator trusts besides the public ones.
+/// The certificate issuers that the operator trusts besides the public ones.
 fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
     let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
     let failed = |why: String| StartError::CaFile { file: file.clone(), why };

@@ -15,15 +15,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service;
 
-/// The routes that tell how the server is.
-const HEALTH: &str = "/api/v1/health";
+/// The health routes.
+const HEALTH_PATH: &str = "/api/v1/health";
 
-/// Where senders knock.
+/// The URLs of sources.
 const SOURCE_PATH: &str = "/in/";
 
 const SMALL_BODY_BYTES: u64 = 16 * 1024;
 
-/// Answers requests; a clone for each connection.
+/// Responds to requests; each connection has a clone.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     router: Router,
@@ -54,7 +54,7 @@ impl Requests {
 
     async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
         let stripped = without_trailing_slash(request.uri());
-        // What a sender was given has its token in it, with a slash behind it or without.
+        // A source's URL has its token in it, with or without a slash at its end.
         let may_lack_an_id = stripped.as_ref().is_some_and(|uri| !uri.path().starts_with(SOURCE_PATH));
         if let Some(uri) = stripped {
             *request.uri_mut() = uri;
@@ -62,16 +62,16 @@ impl Requests {
         if let Some(uri) = hosted(request.uri()) {
             *request.uri_mut() = uri;
         }
-        // Whether it is well must be known most of all when it is busy.
+        // Health matters most when the server is busy.
         if self.scheduling_delay.exceeds_limit(self.slots.in_use())
-            && !request.uri().path().starts_with(HEALTH)
+            && !request.uri().path().starts_with(HEALTH_PATH)
         {
             if !is_small(&request) {
                 drop(request.map(|body| DrainedBody::new(body, self.slots.clone())));
             }
             return Error::busy().into_response();
         }
-        // A client that waits for leave before it sends its body has nothing to be drained.
+        // A client that waits for `100 Continue` before it sends its body has nothing to drain.
         let request = if request.headers().contains_key(EXPECT) {
             request.map(Body::new)
         } else {
@@ -80,7 +80,7 @@ impl Requests {
         };
         // A router is always ready. A panic must cost one request, not the others of the connection.
         match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
-            // `PUT /app/` is about an application without a name, not about all of them.
+            // `PUT /app/` names an application without a name, not all of them.
             Ok(Ok(response)) if may_lack_an_id && response.status() == StatusCode::METHOD_NOT_ALLOWED => {
                 let detail =
                     "The path ends with a slash where an id is missing; give the id, or leave the slash out";
@@ -96,8 +96,8 @@ impl Requests {
     }
 }
 
-/// Has no body, or one that has come with its head, as far as can be told: the connection does not need us to
-/// get over it.
+/// Whether the request has no body, or a body that arrived with its head, as far as can be told: then the connection
+/// need not be drained.
 fn is_small(request: &Request<Incoming>) -> bool {
     request.body().size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BODY_BYTES)
 }
@@ -115,7 +115,7 @@ fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
     with_path(uri, path)
 }
 
-/// SDKs of Svix look for sources beside the API, not in it: `/ingest/api/v1/source` means `/api/v1/ingest/source`.
+/// SDKs of Svix look for sources beside the API: `/ingest/api/v1/source` means `/api/v1/ingest/source`.
 fn hosted(uri: &Uri) -> Option<Uri> {
     let rest = uri.path().strip_prefix("/ingest/api/v1/")?;
     with_path(uri, &format!("/api/v1/ingest/{rest}"))

@@ -1,4 +1,4 @@
-//! A connection whose other side does not read what it asked for must not stay open for ever.
+//! Closes connections whose clients do not read the responses they asked for.
 
 use std::io;
 use std::pin::Pin;
@@ -8,20 +8,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// So many times the limit for a piece of it an answer may take in all, and a second more for each so many bytes: a
-/// byte read now and then must not hold it for ever.
+/// A response may take this many times the limit for one piece of it, and a second more for each further number of
+/// bytes: a client that reads a byte now and then must not hold it for ever.
 const TOTAL_LIMIT_FACTOR: u32 = 6;
 const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 
-/// Fails a write that has made no progress for a while, or that takes too long in all. Reading has its own limits,
-/// in the HTTP layer and in the reading of bodies.
+/// Fails a write that makes no progress for a while, or that takes too long in all. Reading has its own limits, in
+/// the HTTP layer and in the reading of bodies.
 #[derive(Debug)]
 pub(super) struct WriteTimeout {
     stream: TcpStream,
     limit: Duration,
     /// Runs only while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Runs from when a write has to wait until all is written.
+    /// Runs from when a write has to wait until everything is written.
     behind: Option<Pin<Box<Sleep>>>,
 }
 
@@ -30,7 +30,7 @@ impl WriteTimeout {
         Self { stream, limit, waiting: None, behind: None }
     }
 
-    /// `left`: what was to be written, and so is as long as all that is left of the answer.
+    /// `left`: the bytes to be written, at most what is left of the response.
     fn within_limit<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl AsyncWrite for WriteTimeout {
         self.stream.is_write_vectored()
     }
 
-    /// Called when nothing is left to be written.
+    /// Called when nothing is left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.behind = None;
         Pin::new(&mut self.stream).poll_flush(cx)
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_reads_a_little_now_and_then_is_cut_off_in_the_end() {
+    async fn a_slow_reader_is_cut_off_in_the_end() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(64 * 1024).unwrap();
@@ -131,7 +131,7 @@ mod tests {
             }
         });
         let mut timed = WriteTimeout::new(stream, Duration::from_secs(5));
-        // More than the system keeps, so that most of it has to wait.
+        // More than the system buffers, so that most of it has to wait.
         let answer = vec![0; 8 << 20];
         let begun = tokio::time::timeout(Duration::from_secs(1), timed.write_all(&answer)).await;
         assert!(begun.is_err(), "it is being read");

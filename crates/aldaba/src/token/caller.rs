@@ -7,13 +7,13 @@ use aldaba_engine::{CachedKey, management};
 use aldaba_store::{Actor, EventType, KeyScope};
 use std::sync::Arc;
 
-/// Whom a token or a key speaks for.
+/// The organization or application that a token or a key speaks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     org: OrgId,
     app: Option<AppId>,
     rights: Rights,
-    /// `None`: those of all are seen.
+    /// `None`: the caller sees the event types of all flags.
     feature_flags: Option<Arc<[String]>>,
     actor: Arc<Actor>,
     shown: CallerCredential,
@@ -26,14 +26,14 @@ pub(crate) enum Rights {
     Portal(Capabilities),
 }
 
-/// What the caller has shown.
+/// The credential that the caller has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerCredential {
     Key {
         id: ApiKeyId,
         expires_at: Option<Timestamp>,
     },
-    /// A digest of what is signed, and when it ends.
+    /// A digest of the signed part, and when the token expires.
     Token {
         mark: [u8; 32],
         expires_at: Option<Timestamp>,
@@ -70,7 +70,7 @@ impl Caller {
         }
     }
 
-    /// The same one, where the management organization keeps what is its organization's own.
+    /// The same caller in the management organization, which keeps what is an organization's own.
     pub(crate) fn at_management(&self) -> Self {
         Self { org: management(), ..self.clone() }
     }
@@ -79,7 +79,7 @@ impl Caller {
         self.org
     }
 
-    /// The one application that it is for, if it is.
+    /// The only application that the caller is for.
     pub(crate) fn app(&self) -> Option<AppId> {
         self.app
     }
@@ -97,24 +97,24 @@ impl Caller {
         self.shown
     }
 
-    /// The feature flags whose event types it sees. `None`: all of them.
+    /// The feature flags whose event types the caller sees. `None`: all of them.
     pub(crate) fn feature_flags(&self) -> Option<&[String]> {
         self.feature_flags.as_deref()
     }
 
-    /// Those without flags are for everybody; of the others one flag is enough.
+    /// Whether the caller sees an event type: all callers see those without flags; of the others one flag is enough.
     pub(crate) fn sees(&self, event_type: &EventType) -> bool {
         let flags = &event_type.feature_flags;
         let has = |given: &[String]| flags.is_empty() || flags.iter().any(|flag| given.contains(flag));
         self.feature_flags().is_none_or(has)
     }
 
-    /// Whether an application is one that it speaks for.
+    /// Whether the caller speaks for an application.
     pub(crate) fn speaks_for(&self, org: OrgId, app: AppId) -> bool {
         self.org == org && self.app.is_none_or(|only| only == app)
     }
 
-    /// Whether it may use a route; if not, why.
+    /// Whether the caller may use a route; if not, why.
     pub(crate) fn may(&self, access: Access) -> Result<(), String> {
         match self.rights {
             _ if access == Access::Known => Ok(()),
@@ -145,7 +145,7 @@ impl Caller {
     }
 }
 
-/// What is about more than one application.
+/// Whether a route concerns more than one application.
 fn is_the_organizations(access: Access) -> bool {
     matches!(access, Access::ReadOrganization | Access::Administer | Access::Govern)
 }

@@ -1,6 +1,6 @@
-//! What a portal token may be used for.
+//! The capabilities of a portal token.
 
-/// As the API names them.
+/// By the API's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capability {
     ViewBase,
@@ -37,7 +37,7 @@ impl Capability {
     }
 }
 
-/// A set of them.
+/// A set of capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capabilities(u8);
 

@@ -1,4 +1,4 @@
-//! What a signed token says.
+//! The claims of a signed token.
 
 use super::caller::{Caller, CallerCredential};
 use super::capability::{Capabilities, Capability};
@@ -11,8 +11,8 @@ use aldaba_store::{Actor, ActorIdentity};
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
-/// Whoever has the secret signs what they like: beyond what decides, nothing makes a token invalid that was
-/// valid before it was known.
+/// The owner of the secret may sign any claims: only the claims that matter here can make a token invalid that was
+/// valid before they were known.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     sub: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Claims {
     by: Option<Value>,
 }
 
-/// A token that was signed by us, and when it counts.
+/// A token that we signed, and when it is valid.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedToken {
     caller: Caller,
@@ -67,8 +67,7 @@ impl Claims {
         let issued = self.iat.as_ref().and_then(Value::as_f64);
         let session = self.session_id.and_then(|session| Some(session.as_str()?.to_owned()));
         if session.is_some() {
-            // The end of a session is remembered for so long. A token that does not say when it was issued cannot
-            // be held to it.
+            // The end of a session is remembered for this long. It cannot apply to a token without an issue date.
             until = until.min(issued.unwrap_or(f64::NEG_INFINITY) + MAX_SESSION.as_secs_f64());
         }
         let capabilities = self.capabilities.map_or_else(Capabilities::all, |names| {
@@ -85,7 +84,7 @@ impl Claims {
 }
 
 impl CheckedToken {
-    /// Whether it counts at a moment, and whom it speaks for.
+    /// Whether the token is valid at a moment, and whom it speaks for.
     pub(super) fn at(&self, now: Timestamp, revocations: &Revocations) -> Result<&Caller, TokenError> {
         let seconds = now.millis() as f64 / 1000.0;
         if !(self.from - LEEWAY_SECONDS..=self.until + LEEWAY_SECONDS).contains(&seconds) {
@@ -100,8 +99,8 @@ impl CheckedToken {
         Ok(&self.caller)
     }
 
-    /// From when to when it is valid, where both are known. Portal tokens are not counted: they are valid for a few
-    /// days, and whoever makes them makes the next ones too.
+    /// The start and the end of the token's validity, if both are known. Portal tokens are left out: they are valid
+    /// for a few days, and their issuer makes the next ones too.
     pub(super) fn validity(&self) -> Option<Validity> {
         let CallerCredential::Token { expires_at, .. } = self.caller.shown() else { return None };
         let both = Validity { issued_at: self.issued_at?, expires_at: expires_at? };
@@ -113,12 +112,12 @@ impl CheckedToken {
     }
 }
 
-/// A name that the API would not take is none: it only decides what the audit log shows.
+/// A name that the API would refuse counts as none: it only decides what the audit log shows.
 fn token_name(claim: &Value) -> Option<String> {
     claim.as_str().filter(|name| check_key_name(name).is_ok()).map(str::to_owned)
 }
 
-/// `None`: it is too far away to be one.
+/// `None`: too far away to be a date.
 fn moment(seconds: f64) -> Option<Timestamp> {
     let millis = (seconds * 1000.0).round();
     (millis.abs() < i64::MAX as f64).then(|| Timestamp::from_millis(millis as i64))

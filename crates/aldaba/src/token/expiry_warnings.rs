@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 const ONE_DAY: Duration = Duration::from_secs(24 * 3600);
-/// How long before its end a token is warned of. One that was issued for no longer is not: its end was meant to be near.
+/// How long before its expiry a token is warned of, unless it was issued for no longer than that.
 const WARNING_PERIOD: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Each is warned of so often.
+/// The interval between two warnings of one token.
 const LOG_INTERVAL: Duration = ONE_DAY;
-/// One that was not used for so long is no longer in use.
+/// A token that was not used for this long is no longer in use.
 const IN_USE_PERIOD: Duration = ONE_DAY;
-/// Further ones are not counted, and not warned of.
+/// Tokens beyond this number are neither counted nor warned of.
 const MAX_TOKENS: usize = 1000;
 
-/// From when to when a token or key is valid.
+/// The start and the end of a token's or key's validity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) issued_at: Timestamp,
@@ -29,7 +29,7 @@ impl Validity {
     }
 }
 
-/// Those that were used lately and expire soon, by a digest of each.
+/// Tokens that were used lately and expire soon, by a digest of each.
 #[derive(Debug, Default)]
 pub(crate) struct ExpiringTokens(Mutex<HashMap<[u8; 32], Expiring>>);
 
@@ -47,7 +47,7 @@ impl Expiring {
 }
 
 impl ExpiringTokens {
-    /// Notes a use. Only what expires soon costs more than a comparison.
+    /// Notes a use. Only a token that expires soon costs more than a comparison.
     pub(super) fn used(&self, mark: [u8; 32], validity: Validity, actor: &Actor, now: Timestamp) {
         if !validity.ends_soon(now) {
             return;
@@ -73,7 +73,7 @@ impl ExpiringTokens {
         warn(actor, validity.expires_at);
     }
 
-    /// How many are in use and expire soon, and when the first of them does.
+    /// The number of tokens that are in use and expire soon, and when the first of them does.
     pub(crate) fn count(&self, now: Timestamp) -> (usize, Option<Timestamp>) {
         let tokens = self.0.lock();
         let counted = tokens.values().filter(|token| token.counts(now)).map(|token| token.expires_at);
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Issued and ending so many days from now.
+    /// Issued and expiring this many days from now.
     fn validity(issued: i64, ends: i64) -> Validity {
         let day = |days: i64| Timestamp::from_millis(NOW.millis() + days * 86_400_000);
         Validity { issued_at: day(issued), expires_at: day(ends) }

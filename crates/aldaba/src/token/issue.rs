@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// How long a token of [`issue_token`] is valid.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How long a token counts that a command makes for itself.
+/// The lifetime of a token that a command makes for itself.
 const COMMAND_LIFETIME: Duration = Duration::from_secs(600);
-/// What such a token says of itself, for the audit log.
+/// The name of such a token in the audit log.
 pub(super) const COMMAND_LINE: &str = "command_line";
 
 #[derive(Serialize)]
@@ -26,8 +26,8 @@ struct OrganizationClaims {
     by: Option<&'static str>,
 }
 
-/// A token for everything in one organization, valid for ten years. It names no first moment: a clock that is
-/// set back must not make a fresh token invalid.
+/// A token for everything in one organization, valid for ten years. It has no start date: a clock that is set back
+/// must not make a fresh token invalid.
 pub fn issue_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
     issue_organization_token(
         secret,
@@ -58,7 +58,7 @@ pub(crate) fn issue_organization_token(secret: &JwtSecret, new: NewOrganizationT
     organization(secret, new, None)
 }
 
-/// The same, for the requests of a command that has the secret.
+/// Signs a token for the requests of a command that has the secret.
 pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
     let new = NewOrganizationToken { org, name: None, now, lifetime: Some(COMMAND_LIFETIME) };
     organization(secret, new, Some(COMMAND_LINE))
@@ -86,7 +86,7 @@ fn seconds(moment: Timestamp) -> i64 {
 pub(crate) struct NewPortalToken {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,
-    /// May be ahead: a token that is issued after an end of others is not among those.
+    /// May be ahead: a token that is issued after others were ended is not among them.
     pub(crate) issued_at: Timestamp,
     pub(crate) now: Timestamp,
     pub(crate) lifetime: Duration,
@@ -100,7 +100,7 @@ pub(crate) struct NewPortalToken {
 struct PortalClaims<'a> {
     sub: String,
     org: String,
-    /// To the millisecond, so that those of the second in which others were ended are told apart.
+    /// To the millisecond, which separates it from tokens of the second in which others were ended.
     iat: f64,
     exp: f64,
     iss: &'static str,

@@ -1,4 +1,4 @@
-//! Who speaks: JWTs signed with HS256, and API keys.
+//! Authenticates callers: JWTs signed with HS256, and API keys.
 
 mod caller;
 mod capability;
@@ -25,30 +25,30 @@ use std::collections::HashMap;
 use std::fmt;
 
 const ISSUER: &str = "aldaba";
-/// How far the clocks of those who issue tokens may be off.
+/// How far the clocks of token issuers may be off.
 const LEEWAY_SECONDS: f64 = 15.0 * 60.0;
-/// Tokens whose check is remembered. When more are in use, all are forgotten and checked again.
+/// Tokens whose check is cached. When more are in use, the cache is cleared.
 const MAX_CHECKED_TOKENS: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenError {
-    /// Not ours, not valid now, or no token at all.
+    /// Not signed by us, not valid now, or no token at all.
     Invalid,
-    /// A key whose time is over.
+    /// A key that has expired.
     Expired,
     /// A token that was ended before its time.
     Ended,
-    /// What was sent is the secret that signs tokens.
+    /// The caller sent the secret that signs tokens.
     IsTheSecret,
-    /// Ours, but it names no organization.
+    /// Signed by us, but it names no organization.
     NoOrganization,
-    /// Ours, with an `org`, but it names no application of an organization.
+    /// Signed by us, with an `org`, but it names no application of an organization.
     NoApplication,
 }
 
-/// Checks tokens and keys. A key costs a digest and a lookup, a token that has passed before as well.
+/// Checks tokens and keys. A key costs a digest and a lookup, and so does a token that has passed before.
 pub(crate) struct Tokens {
-    /// Compared in place of the secret, so that the time it takes tells nothing.
+    /// Compared instead of the secret, so that the time of the comparison reveals nothing.
     secret_digest: [u8; 32],
     key: DecodingKey,
     signing: EncodingKey,
@@ -62,7 +62,7 @@ impl Tokens {
     pub(crate) fn new(secret: &JwtSecret, credentials: Credentials) -> Self {
         let secret = secret.as_bytes();
         let mut validation = Validation::new(Algorithm::HS256);
-        // Times are checked here, against the engine's clock. Issuer and audience bind nobody.
+        // Times are checked here, against the engine's clock. Issuer and audience are ignored.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_nbf = false;
@@ -114,7 +114,7 @@ impl Tokens {
         Ok(caller.clone())
     }
 
-    /// Those that are in use and expire soon.
+    /// Tokens and keys that are in use and expire soon.
     pub(crate) fn expiring(&self) -> &ExpiringTokens {
         &self.expiring
     }
@@ -125,12 +125,12 @@ impl Tokens {
 
     fn decode(&self, token: &[u8], digest: &[u8; 32]) -> Result<CheckedToken, TokenError> {
         match jsonwebtoken::decode::<Claims>(token, &self.key, &self.validation) {
-            // What is signed, and not the signature: that may be written in more than one way.
+            // The signed part without the signature, which can be written in more than one way.
             Ok(data) => {
                 let signed = token.iter().rposition(|byte| *byte == b'.').unwrap_or(token.len());
                 data.claims.read(digest_of(&token[..signed]))
             }
-            // Whoever sends it has it; the answer is for the one who mixed the two up.
+            // The caller has the secret anyway; the error helps the one who confused the two.
             Err(_) if *digest == self.secret_digest => Err(TokenError::IsTheSecret),
             Err(_) => Err(TokenError::Invalid),
         }

@@ -3,7 +3,7 @@
 use aldaba_engine::Entropy;
 use std::fmt;
 
-/// Signs and checks tokens. Too long to be guessed, and never printed.
+/// Signs and checks tokens. Too long to guess, and never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JwtSecret(String);
 
@@ -12,7 +12,7 @@ pub struct JwtSecret(String);
 pub struct SecretTooShort;
 
 impl JwtSecret {
-    /// As many as the digest of HS256 has.
+    /// The length of the digest of HS256.
     pub const MIN_BYTES: usize = 32;
 
     pub fn new(text: impl Into<String>) -> Result<Self, SecretTooShort> {
@@ -20,7 +20,7 @@ impl JwtSecret {
         if text.len() < Self::MIN_BYTES { Err(SecretTooShort) } else { Ok(Self(text)) }
     }
 
-    /// One that nobody knows, for a server that is given none.
+    /// A secret that nobody knows, for a server without one.
     pub(crate) fn random(entropy: &dyn Entropy) -> Self {
         let bytes: [u8; Self::MIN_BYTES] = entropy.bytes();
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -6,36 +6,43 @@ use crate::api::request::query::Query;
 use crate::api::request::replace::{Replace, replace};
 use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
-use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
-use crate::api::routing::auth::{Access, Organization};
+use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
+use crate::questions::{ApplicationQuestions, Missing};
 use crate::token::Caller;
 use aldaba_api::read::Parsed;
 use aldaba_api::{ApplicationPatch, ApplicationState, NewApplication as ApplicationBody};
 use aldaba_delivery::{AppId, OrgId, names};
 use aldaba_engine::{ChangeError, CreateOutcome, IdempotencyDigest, NewApplication};
 use aldaba_store::{Application, ApplicationRef, Order};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
 use utoipa::ToSchema;
 
 /// Applications in the document.
 type ApplicationOut = Described<aldaba_api::Application>;
 pub(crate) type ApplicationIn = Described<ApplicationBody>;
 
+/// Filters of Svix that SDKs may send as false.
+const NOT_SERVED: Form =
+    Form::OnlyFalse("is not available, because the list has all applications; leave it out");
+const NOT_SERVED_ABOUT: &str = "Accepted as false: the list has all applications";
+
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app", Access::ReadOrganization, list)
             .named("v1.application.list", "Lists the organization's applications")
             .ordered()
+            .query("exclude_apps_with_no_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
+            .query("exclude_apps_with_disabled_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
+            .query("exclude_apps_with_svix_play_endpoints", NOT_SERVED, NOT_SERVED_ABOUT)
             .lists::<ApplicationOut>(),
         Route::post("/app", Access::Administer, create)
             .keyed()
-            .named("v1.application.create", "Makes an application")
+            .named("v1.application.create", "Creates an application")
             .query("get_if_exists", Form::Boolean, "An application that has this uid already will do (200)")
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut>(StatusCode::CREATED)
@@ -46,7 +53,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<ApplicationOut>(StatusCode::OK),
         Route::put("/app/{app_id}", Access::Administer, put)
             .keyed()
-            .named("v1.application.update", "Gives an application other values, or makes it")
+            .named("v1.application.update", "Replaces an application, or creates it")
             .takes::<ApplicationIn>()
             .answers::<ApplicationOut>(StatusCode::OK)
             .answers::<ApplicationOut>(StatusCode::CREATED)
@@ -57,15 +64,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<ApplicationOut>(StatusCode::OK)
             .may_conflict(),
         Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
-            .named(
-                "v1.application.patch-alert-email",
-                "Sets where the application's people are told that something is wrong",
-            )
+            .named("v1.application.patch-alert-email", "Sets the mail address for alerts of an application")
             .takes::<AlertEmailIn>()
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
-            .named("v1.application.delete", "Removes an application and its endpoints")
+            .named("v1.application.delete", "Deletes an application and its endpoints")
             .answers_nothing(),
     ]
 }
@@ -121,20 +125,9 @@ pub(crate) fn checked(org: OrgId, parsed: Parsed<ApplicationBody>) -> Result<New
     Ok(new)
 }
 
-/// `get_if_exists`: an application with this uid that is there already will do.
-pub(crate) struct GetIfExists(bool);
-
-impl FromRequestParts<Api> for GetIfExists {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        Query::of(parts).boolean("get_if_exists", false).map(Self)
-    }
-}
-
 pub(crate) async fn create(
     State(api): State<Api>,
-    GetIfExists(get_if_exists): GetIfExists,
+    query: Query,
     caller: Caller,
     pending: Pending,
 ) -> Result<Response, Error> {
@@ -146,33 +139,21 @@ pub(crate) async fn create(
         (Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)), _) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
-        (Err(ChangeError::UidTaken), Some(uid)) if get_if_exists => {
-            let there = api.application(&caller, uid).await?;
-            Ok(json::answer(StatusCode::OK, &render(&there)))
+        (Err(ChangeError::UidTaken), Some(uid)) if query.boolean("get_if_exists", false) => {
+            let existing = api.ask(&caller).application(&uid).await?;
+            Ok(json::answer(StatusCode::OK, &render(&existing)))
         }
-        (Err(error), uid) => Err(api.refusal(error, Subject::Application(org), uid).await),
+        (Err(error), uid) => Err(api.refusal(&caller, error, Subject::Application, uid).await),
     }
 }
-
-/// Filters that the API of Svix has besides. SDKs may send them unasked, as false.
-const NOT_SERVED: [&str; 3] = [
-    "exclude_apps_with_no_endpoints",
-    "exclude_apps_with_disabled_endpoints",
-    "exclude_apps_with_svix_play_endpoints",
-];
 
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<AppId>,
-    Organization(org): Organization,
+    caller: Caller,
 ) -> Result<Response, Error> {
-    for name in NOT_SERVED {
-        if query.query.boolean(name, false)? {
-            return Err(Problem::value(&["query", name], "is not available; leave it out").into());
-        }
-    }
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let found = api.engine.store().applications(org, page, order).await?;
+    let found = api.ask(&caller).applications(page, order).await?;
     Ok(query.list(found, false, |application| application.id).render(render))
 }
 
@@ -181,12 +162,12 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&application)))
 }
 
 /// A change of an application, or what makes it.
-enum Change {
+enum ApplicationRequest {
     Put { new: NewApplication, has_uid: bool },
     Patch(Parsed<ApplicationPatch>),
 }
@@ -194,27 +175,37 @@ enum Change {
 struct ApplicationChange<'a> {
     api: &'a Api,
     caller: &'a Caller,
-    which: ApplicationRef,
+    key: String,
     once: IdempotencyDigest,
-    change: Change,
+    change: ApplicationRequest,
 }
 
 fn may_be_made(key: &str) -> Result<(), Error> {
-    ids::may_be_made("app_", key, "There is no such application; GET /api/v1/app lists them")
+    ids::may_be_made("app_", key, Missing::Application)
 }
 
 impl Replace for ApplicationChange<'_> {
     type Current = Application;
     type New = NewApplication;
 
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
+
     fn key(&self) -> &str {
-        &self.which.key
+        &self.key
     }
 
     async fn find(&self) -> Result<Option<Application>, Error> {
+        let questions = self.api.ask(self.caller);
         match &self.change {
-            Change::Put { .. } => Ok(self.api.engine.store().application(self.which.clone()).await?),
-            Change::Patch(_) => self.api.application(self.caller, self.which.key.clone()).await.map(Some),
+            ApplicationRequest::Put { .. } => {
+                let found = questions.find_application(&self.key).await?;
+                Ok(found.map(ApplicationQuestions::into_application))
+            }
+            ApplicationRequest::Patch(_) => {
+                Ok(Some(questions.application(&self.key).await?.into_application()))
+            }
         }
     }
 
@@ -224,18 +215,17 @@ impl Replace for ApplicationChange<'_> {
 
     fn wanted(&self, current: Option<&Application>) -> Result<NewApplication, Error> {
         match (&self.change, current) {
-            (Change::Put { new, .. }, None) => {
-                let uid = new.uid.clone().or_else(|| Some(self.which.key.clone()));
+            (ApplicationRequest::Put { new, .. }, None) => {
+                let uid = new.uid.clone().or_else(|| Some(self.key.clone()));
                 Ok(NewApplication { uid, ..new.clone() })
             }
-            (Change::Put { new, has_uid }, Some(current)) => {
-                // Whoever names it so in the path means it to keep that name, or the same request would make another
-                // the next time.
-                let keeps_uid = !has_uid && current.uid.as_ref() == Some(&self.which.key);
+            (ApplicationRequest::Put { new, has_uid }, Some(current)) => {
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
+                let keeps_uid = !has_uid && current.uid.as_ref() == Some(&self.key);
                 let uid = if keeps_uid { current.uid.clone() } else { new.uid.clone() };
                 Ok(NewApplication { uid, ..new.clone() })
             }
-            (Change::Patch(parsed), current) => {
+            (ApplicationRequest::Patch(parsed), current) => {
                 let current = current.ok_or_else(Error::server)?;
                 let Parsed { value, fields } = parsed.clone();
                 checked(current.org, Parsed { value: value.over(whole(current)), fields })
@@ -258,11 +248,11 @@ impl Replace for ApplicationChange<'_> {
     }
 
     fn subject(&self, _current: Option<&Application>) -> Subject {
-        Subject::Application(self.which.org)
+        Subject::Application
     }
 }
 
-/// Puts other values in the place of those there are, or makes the application.
+/// Replaces an application, or creates it.
 async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -270,15 +260,14 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let which = ApplicationRef { org, key };
-    if api.engine.store().application(which.clone()).await?.is_none() {
-        may_be_made(&which.key)?;
+    if api.ask(&caller).find_application(&key).await?.is_none() {
+        may_be_made(&key)?;
     }
-    let once = pending.once(org, &[which.key.as_bytes()]);
+    let once = pending.once(org, &[key.as_bytes()]);
     let parsed: Parsed<ApplicationBody> = pending.read().await?.text().parse(true)?;
     let has_uid = parsed.fields.gives("uid");
-    let change = Change::Put { new: checked(org, parsed)?, has_uid };
-    let change = ApplicationChange { api: &api, caller: &caller, which, once, change };
+    let change = ApplicationRequest::Put { new: checked(org, parsed)?, has_uid };
+    let change = ApplicationChange { api: &api, caller: &caller, key, once, change };
     let (status, application) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&application)))
 }
@@ -291,10 +280,9 @@ async fn patch(
 ) -> Result<Response, Error> {
     let received = pending.read().await?;
     // An unknown application comes before a bad body.
-    api.application(&caller, key.clone()).await?;
-    let which = ApplicationRef { org: caller.org(), key };
-    let change = Change::Patch(received.text().parse(true)?);
-    let change = ApplicationChange { api: &api, caller: &caller, which, once: None, change };
+    api.ask(&caller).application(&key).await?;
+    let change = ApplicationRequest::Patch(received.text().parse(true)?);
+    let change = ApplicationChange { api: &api, caller: &caller, key, once: None, change };
     let (status, application) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&application)))
 }
@@ -305,7 +293,7 @@ async fn set_alert_email(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    api.application(&caller, key.clone()).await?;
+    api.ask(&caller).application(&key).await?;
     let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(&["email"]);
     let email = fields.string("email");
@@ -313,7 +301,7 @@ async fn set_alert_email(
     fields.finish()?;
     let mut retry = api.engine.directory().conflict_retry();
     loop {
-        let current = api.application(&caller, key.clone()).await?;
+        let current = api.ask(&caller).application(&key).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
             Err(ChangeError::Unsettled) => retry.wait().await?,
             changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),

@@ -1,21 +1,22 @@
-//! An application that a request brings with it, for the case that the one in its path is not there.
+//! The application that a request describes, in case the one in its path does not exist.
 
 use super::checked;
 use crate::api::request::body::BodyText;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
-use aldaba_store::{Application, ApplicationRef};
+use aldaba_store::Application;
 
-/// The application that a path names, or the one that the body describes for the case that there is none.
+/// The application that a path names, or the one that the body describes if there is none.
 pub(crate) enum Inline {
-    There(Application),
+    Existing(Application),
     New(NewInline),
 }
 
-/// It has the name in the path, and is not made yet.
+/// An application to create, under the name in the path.
 pub(crate) struct NewInline {
     key: String,
     new: NewApplication,
@@ -28,13 +29,14 @@ impl Inline {
         key: &str,
         inline: Option<BodyText<'_>>,
     ) -> Result<Self, Error> {
-        let which = ApplicationRef { org: caller.org(), key: key.to_owned() };
-        // It is held to what it should be where it is not needed, too.
+        // It is checked even if the application exists.
         let read = |inline: BodyText<'_>| checked(caller.org(), inline.parse(false)?);
         let inline = inline.map(read);
         let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
-        let (Some(new), None) = (inline, api.engine.store().application(which).await?) else {
-            return api.application(caller, key.to_owned()).await.map(Self::There);
+        let new = match (inline, api.ask(caller).find_application(key).await?) {
+            (_, Some(application)) => return Ok(Self::Existing(application.into_application())),
+            (None, None) => return Err(Missing::Application.into()),
+            (Some(new), None) => new,
         };
         caller.may(Access::Administer).map_err(Error::forbidden)?;
         let place = ["body", "application", "uid"];
@@ -51,10 +53,10 @@ impl Inline {
         }
     }
 
-    /// Makes it, if there is none.
+    /// Creates the application if there is none.
     pub(crate) async fn or_make(self, api: &Api, caller: &Caller) -> Result<Application, Error> {
         match self {
-            Self::There(application) => Ok(application),
+            Self::Existing(application) => Ok(application),
             Self::New(new) => new.make(api, caller).await,
         }
     }
@@ -69,7 +71,9 @@ impl NewInline {
         match api.directory(caller).create_application(self.new, None).await {
             Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(made),
             // Another request was first.
-            Err(ChangeError::UidTaken) => api.application(caller, self.key).await,
+            Err(ChangeError::UidTaken) => {
+                Ok(api.ask(caller).application(&self.key).await?.into_application())
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -1,28 +1,28 @@
-//! Lists of attempts, and how many there are.
+//! Lists and counts of attempts.
 
 use super::AttemptOut;
 use crate::api::attempt;
-use crate::api::request::history_query::{STATUSES, WALK};
+use crate::api::request::history_query::{MAX_ROWS_WALKED, STATUSES};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::{Query, WithContent};
-use crate::api::response::page::{Listed, PageQuery};
+use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error, message};
+use crate::questions::{ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId};
-use aldaba_store::{Attempt, AttemptFilter, AttemptScope, AttemptsQuery, ListPage, ListRange, Page};
+use aldaba_delivery::AttemptId;
+use aldaba_store::{BoundedCount, ListRange, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 const CLASSES: [i64; 6] = [0, 100, 200, 300, 400, 500];
-/// How many attempts are counted at most.
-const MOST_COUNTED: usize = 10_000;
+/// Attempts that are counted at most.
+const MAX_COUNTED: usize = 10_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     let by_endpoint = "Only those at this endpoint, by its id or uid";
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.message-attempt.list-by-msg", "Lists the attempts for a message, newest first")
             .query("endpoint_id", Form::Text, by_endpoint),
         listing(Route::get("/app/{app_id}/msg/{msg_id}/attempt", Access::Read, of_message))
-            .named("v1.message-attempt.list", "The same, as older clients ask for it")
+            .named("v1.message-attempt.list", "The same, for older clients")
             .query("endpoint_id", Form::Text, by_endpoint),
         listing(Route::get(
             "/app/{app_id}/msg/{msg_id}/endpoint/{endpoint_id}/attempt",
@@ -42,7 +42,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .named(
             "v1.message-attempt.list-by-msg-and-endpoint",
-            "Lists the attempts for a message at an endpoint, as older clients ask for it",
+            "Lists the attempts for a message at an endpoint, for older clients",
         ),
         filtered(Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}/count", Access::Read, count))
             .named("v1.message-attempt.count-by-endpoint", "Counts the attempts at an endpoint, up to 10,000")
@@ -62,28 +62,18 @@ fn listing(route: Route) -> Route {
     filtered(route)
         .with_content("Whether response bodies are shown; yes, if not given")
         .query("with_msg", Form::Boolean, "Whether messages are shown, without payloads; no, if not given")
+        .expanded_statuses()
         .lists::<AttemptOut<'_>>()
 }
 
-/// What is asked of attempts. `None`: for a status that an attempt never has.
-fn filter(query: &Query, app: AppId) -> Result<Option<AttemptFilter>, Error> {
-    let status = query.one_of("status", &STATUSES)?;
-    let class = query.one_of("status_code_class", &CLASSES)?;
-    let message = query.message_filter()?;
-    let filter = AttemptFilter {
+/// Which attempts a query asks for. `None`: attempts with a status that no attempt has.
+fn selection(query: &Query) -> Option<AttemptSelection> {
+    let status = query.number("status");
+    matches!(status, None | Some(0 | 2)).then(|| AttemptSelection {
         success: status.map(|status| status == 0),
-        status_class: class.and_then(|class| u16::try_from(class).ok()),
-        endpoint: None,
-        message: (!message.wants_all()).then_some((app, message)),
-    };
-    Ok(matches!(status, None | Some(0 | 2)).then_some(filter))
-}
-
-/// Checks what is asked before anything is looked for.
-fn check(query: &PageQuery<AttemptId>) -> Result<bool, Error> {
-    filter(&query.query, AppId::from_bytes([0; 20]))?;
-    query.query.within()?;
-    query.query.boolean("with_msg", false)
+        status_class: query.number("status_code_class").and_then(|class| u16::try_from(class).ok()),
+        message: query.message_filter(),
+    })
 }
 
 async fn of_endpoint(
@@ -93,10 +83,9 @@ async fn of_endpoint(
     caller: Caller,
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    check(&query)?;
-    let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?;
-    list(&api, app, AttemptScope::Endpoint(endpoint.id), None, query, content).await
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
+    list(&api, &app, AttemptsOf::Endpoint(&endpoint), query, content).await
 }
 
 async fn of_message(
@@ -106,14 +95,13 @@ async fn of_message(
     caller: Caller,
     Ids((app, message)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    check(&query)?;
-    let app = api.application(&caller, app).await?.id;
-    let message = api.message(app, message).await?;
-    let endpoint = match query.query.get("endpoint_id") {
-        Some(key) => Some(api.endpoint(app, key.into_owned()).await?.id),
+    let app = api.ask(&caller).application(&app).await?;
+    let message = app.message(&message).await?;
+    let endpoint = match query.query.text("endpoint_id") {
+        Some(key) => Some(app.endpoint(key).await?.id),
         None => None,
     };
-    list(&api, app, AttemptScope::Message(message.id), endpoint, query, content).await
+    list(&api, &app, AttemptsOf::Message(&message, endpoint), query, content).await
 }
 
 async fn of_both(
@@ -123,61 +111,34 @@ async fn of_both(
     caller: Caller,
     Ids((app, message, endpoint)): Ids<(String, String, String)>,
 ) -> Result<Response, Error> {
-    check(&query)?;
-    let app = api.application(&caller, app).await?.id;
-    let message = api.message(app, message).await?;
-    let endpoint = api.endpoint(app, endpoint).await?;
-    list(&api, app, AttemptScope::Message(message.id), Some(endpoint.id), query, content).await
+    let app = api.ask(&caller).application(&app).await?;
+    let message = app.message(&message).await?;
+    let endpoint = app.endpoint(&endpoint).await?.id;
+    list(&api, &app, AttemptsOf::Message(&message, Some(endpoint)), query, content).await
 }
 
 async fn list(
     api: &Api,
-    app: AppId,
-    scope: AttemptScope,
-    endpoint: Option<EndpointId>,
+    app: &ApplicationQuestions<'_>,
+    of: AttemptsOf<'_>,
     mut query: PageQuery<AttemptId>,
     content: WithContent,
 ) -> Result<Response, Error> {
-    let with_message = query.query.boolean("with_msg", false)?;
-    let part = query.part(query.query.within()?, api.engine.clock().now());
-    let _turn = api.turns.next_if(content.0).await?;
-    let found = match filter(&query.query, app)? {
-        None => ListPage::default(),
-        Some(filter) => {
-            let filter = AttemptFilter { endpoint, ..filter };
-            api.engine.store().attempts(AttemptsQuery { scope, filter, part, responses: content.0 }).await?
-        }
+    let part = query.part(query.query.within(), api.engine.clock().now());
+    let fields = AttemptFields { responses: content.0, messages: query.query.boolean("with_msg", false) };
+    let _turn = api.page_permits.next_if(content.0).await?;
+    let found = match selection(&query.query) {
+        None => AttemptsPage::default(),
+        Some(selection) => app.attempts(of, selection, part, fields).await?,
     };
-    let attempts = query.list_walked(found.items, found.stopped, |attempt| attempt.id);
-    let urls = urls(api, &attempts).await?;
-    let messages = if with_message { messages(api, app, &attempts).await? } else { BTreeMap::new() };
-    Ok(attempts.render(|made| {
-        let url = urls.get(&made.endpoint).map_or("", String::as_str);
-        let message = messages.get(&made.message);
+    let AttemptsPage { list, urls, messages } = found;
+    let attempts = query.list_walked(list.items, list.stopped, |attempt| attempt.id);
+    Ok(attempts.render(|attempt| {
+        let url = urls.get(&attempt.endpoint).map_or("", String::as_str);
+        let message = messages.get(&attempt.message);
         let message = message.map(|message| message::render(message, WithContent(false)));
-        attempt::render_with(made, url, content, message)
+        attempt::render_with(attempt, url, content, message)
     }))
-}
-
-/// Those of deleted endpoints too: what happened stays visible.
-async fn urls(api: &Api, attempts: &Listed<Attempt>) -> Result<BTreeMap<EndpointId, String>, Error> {
-    let mut ids: Vec<_> = attempts.items.iter().map(|attempt| attempt.endpoint).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let endpoints = api.engine.store().lane_endpoints(ids).await?;
-    Ok(endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint.config.url)).collect())
-}
-
-async fn messages(
-    api: &Api,
-    app: AppId,
-    attempts: &Listed<Attempt>,
-) -> Result<BTreeMap<MessageId, aldaba_store::Message>, Error> {
-    let mut ids: Vec<_> = attempts.items.iter().map(|attempt| attempt.message).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let messages = api.engine.store().bare_messages(app, ids).await?;
-    Ok(messages.into_iter().map(|message| (message.id, message)).collect())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -193,21 +154,17 @@ async fn count(
     caller: Caller,
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    check(&query)?;
-    let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?;
-    // All of them, whatever page somebody asks for.
-    query.beside = None;
-    let part = query.part(query.query.within()?, api.engine.clock().now());
-    let part =
-        ListRange { page: Page { after: None, limit: MOST_COUNTED }, walk: MOST_COUNTED.max(WALK), ..part };
-    let counted = match filter(&query.query, app)? {
-        None => aldaba_store::BoundedCount::default(),
-        Some(filter) => {
-            let scope = AttemptScope::Endpoint(endpoint.id);
-            let ask = AttemptsQuery { scope, filter, part, responses: false };
-            api.engine.store().count_attempts(ask).await?
-        }
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
+    let part = query.part(query.query.within(), api.engine.clock().now());
+    let part = ListRange {
+        page: Page { after: None, limit: MAX_COUNTED },
+        walk: MAX_COUNTED.max(MAX_ROWS_WALKED),
+        ..part
+    };
+    let counted = match selection(&query.query) {
+        None => BoundedCount::default(),
+        Some(selection) => app.count_attempts(&endpoint, selection, part).await?,
     };
     let out = AttemptCountOut { count: counted.counted, approximated: counted.more };
     Ok(json::answer(StatusCode::OK, &out))

@@ -1,16 +1,16 @@
-//! Attempts: one of them, and how they are shown.
+//! One attempt, and how attempts are shown.
 
 use crate::api::message::MessageOut;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::WithContent;
-use crate::api::response::page::{Listed, PageQuery};
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::Route;
+use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::{AttemptId, EndpointId, MessageId, Timestamp, split_timeout};
-use aldaba_store::{Attempt, AttemptScope, AttemptsQuery, Endpoint, Message, Order, Page, Trigger};
+use aldaba_store::{Attempt, Trigger};
 use axum::extract::State;
 use axum::response::Response;
 use base64::Engine as _;
@@ -29,26 +29,35 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(ONE, Access::Read, show)
             .named("v1.message-attempt.get", "Shows an attempt")
+            .expanded_statuses()
             .answers::<AttemptOut<'_>>(StatusCode::OK),
         Route::get(HEADERS, Access::ReadSecrets, headers)
             .named(
                 "v1.message-attempt.get-headers",
-                "Shows the headers that an attempt was made with, worked out again from how its endpoint is set up now",
+                "Shows the headers of an attempt, recomputed from its endpoint's present configuration",
             )
             .answers::<AttemptHeadersOut>(StatusCode::OK),
         Route::delete(CONTENT, Access::Erase, expunge)
-            .named("v1.message-attempt.expunge-content", "Deletes what came back to an attempt for good")
+            .named("v1.message-attempt.expunge-content", "Deletes the response to an attempt for good")
             .answers_nothing(),
     ]
 }
 
-/// Statuses as they travel. An attempt is a success or a failure; a message that waits for its next attempt is
+/// Statuses as the API names them. An attempt is a success or a failure; a message that waits for its next attempt is
 /// being sent.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Status {
     pub(crate) status: u8,
     pub(crate) status_text: &'static str,
+}
+
+impl Route {
+    /// For lists of attempts, whose clients send it unasked.
+    pub(crate) fn expanded_statuses(self) -> Self {
+        let about = "Has no effect: an attempt is a success or a failure, and never canceled";
+        self.query("expanded_statuses", Form::Boolean, about)
+    }
 }
 
 impl Status {
@@ -122,7 +131,7 @@ pub(crate) fn render_with<'a>(
     }
 }
 
-/// What came back as text: bytes that are none as base64, and where nothing came, why.
+/// The response as text: binary as base64, and without a response the reason.
 fn response(attempt: &Attempt) -> Cow<'_, str> {
     if attempt.status_code.is_none() && attempt.response.is_empty() {
         return attempt.error.as_str().into();
@@ -139,49 +148,14 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The newest attempts, newest first.
-pub(crate) async fn newest(api: &Api, scope: AttemptScope, limit: usize) -> Result<Vec<Attempt>, Error> {
-    let page = Page { after: None, limit };
-    Ok(api.engine.store().attempts(AttemptsQuery::all(scope, page, Order::Descending)).await?.items)
-}
-
-pub(crate) async fn read(
-    api: &Api,
-    scope: AttemptScope,
-    query: &PageQuery<AttemptId>,
-) -> Result<Listed<Attempt>, Error> {
-    let (page, order) = query.ask(Order::Descending);
-    let found = api.engine.store().attempts(AttemptsQuery::all(scope, page, order)).await?;
-    Ok(query.list_walked(found.items, found.stopped, |attempt| attempt.id))
-}
-
-/// An attempt of a message of an application.
-async fn find(
-    api: &Api,
-    caller: &Caller,
-    (app, message, attempt): (String, String, String),
-) -> Result<(Message, Attempt), Error> {
-    let app = api.application(caller, app).await?.id;
-    let message = api.message(app, message).await?;
-    let found = match attempt.parse() {
-        Ok(id) => api.engine.store().attempt(message.id, id).await?,
-        Err(_) => None,
-    };
-    Ok((message, found.ok_or_else(|| Error::not_found("The message has no such attempt; GET /api/v1/app/{app_id}/attempt/msg/{msg_id} lists those that it has"))?))
-}
-
-/// Deleted or not.
-async fn endpoint_of(api: &Api, attempt: &Attempt) -> Result<Option<Endpoint>, Error> {
-    Ok(api.engine.store().lane_endpoints(vec![attempt.endpoint]).await?.pop())
-}
-
 async fn show(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String, String)>,
+    Ids((app, message, attempt)): Ids<(String, String, String)>,
 ) -> Result<Response, Error> {
-    let (_, attempt) = find(&api, &caller, keys).await?;
-    let endpoint = endpoint_of(&api, &attempt).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let (_, attempt) = app.attempt(&message, &attempt).await?;
+    let endpoint = app.endpoint_of(&attempt).await?;
     let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
     Ok(json::answer(StatusCode::OK, &render(&attempt, url, WithContent(true))))
 }
@@ -202,11 +176,11 @@ struct AttemptHeadersOut {
 async fn headers(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String, String)>,
+    Ids((app, message, attempt)): Ids<(String, String, String)>,
 ) -> Result<Response, Error> {
-    let (message, attempt) = find(&api, &caller, keys).await?;
-    let endpoint = endpoint_of(&api, &attempt).await?;
-    let endpoint = endpoint.ok_or_else(|| Error::not_found("The attempt's endpoint is not kept any more"))?;
+    let app = api.ask(&caller).application(&app).await?;
+    let (message, attempt) = app.attempt(&message, &attempt).await?;
+    let endpoint = app.endpoint_of(&attempt).await?.ok_or(Missing::AttemptEndpoint)?;
     let sent = api.engine.sent_headers(&endpoint, &message, &attempt).await?;
     let out = AttemptHeadersOut {
         sent_headers: sent.shown.into_iter().collect(),
@@ -219,9 +193,9 @@ async fn headers(
 async fn expunge(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String, String)>,
+    Ids((app, message, attempt)): Ids<(String, String, String)>,
 ) -> Result<StatusCode, Error> {
-    let (message, attempt) = find(&api, &caller, keys).await?;
+    let (message, attempt) = api.ask(&caller).application(&app).await?.attempt(&message, &attempt).await?;
     api.engine.expunge_attempt(caller.actor(), message.app, (message.id, attempt.id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,5 +1,4 @@
-//! What policies and wire profiles have in common: an organization has its own beside the built-in ones, and
-//! calls them by their names.
+//! Policies and wire profiles: an organization has its own besides the built-in ones, and names both by their names.
 
 pub(crate) mod policy;
 pub(crate) mod profile;
@@ -8,36 +7,36 @@ use crate::api::Error;
 use crate::api::request::json;
 use crate::api::request::json::bounded_json;
 use crate::api::response::error::{Problem, user};
+use crate::questions::Missing;
 use aldaba_engine::ChangeError;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// One kind of them.
+/// Policies or wire profiles.
 pub(crate) struct Kind {
-    /// What one is called.
+    /// The word for one.
     pub(crate) word: &'static str,
     pub(crate) plural: &'static str,
-    /// Where they are listed.
-    pub(crate) list: &'static str,
+    pub(crate) missing: Missing,
     pub(crate) built_in: &'static [&'static str],
-    /// How many an organization may have. All of them are in memory, and on one page.
-    pub(crate) most: usize,
+    /// The limit of an organization. All are in memory, and on one page.
+    pub(crate) max: usize,
 }
 
-/// All of them fit on one page.
+/// A page with all of them.
 pub(crate) fn page(data: &[Value]) -> Response {
     json::answer(StatusCode::OK, &json!({ "data": data, "iterator": null, "done": true }))
 }
 
 impl Kind {
-    /// As it is shown.
+    /// Adds whether it is built in.
     pub(crate) fn render(&self, mut shown: Value, name: &str) -> Value {
         shown["builtIn"] = self.built_in.contains(&name).into();
         shown
     }
 
-    /// A body, with the name that the path gives it. What was shown can be sent back as it is.
+    /// Reads a body, with the name from the path. What was shown can be sent back unchanged.
     pub(crate) fn read(&self, body: &[u8], name: Option<&str>) -> Result<Value, Error> {
         let mut json: Value = bounded_json::body(body)?;
         let Some(fields) = json.as_object_mut() else { return Ok(json) };
@@ -51,7 +50,7 @@ impl Kind {
         Ok(json)
     }
 
-    /// The built-in ones belong to nobody.
+    /// Refuses changes of the built-in ones.
     pub(crate) fn not_built_in(&self, name: &str) -> Result<(), Error> {
         if !self.built_in.contains(&name) {
             return Ok(());
@@ -60,28 +59,23 @@ impl Kind {
         Err(Error::conflict(detail))
     }
 
-    /// Whether there is room for one more beside so many, the built-in ones among them.
-    pub(crate) fn has_room(&self, there: usize) -> Result<(), Error> {
-        if there < self.most + self.built_in.len() {
+    /// Checks the limit for one more. `there` includes the built-in ones.
+    pub(crate) fn check_count(&self, there: usize) -> Result<(), Error> {
+        if there < self.max + self.built_in.len() {
             return Ok(());
         }
-        let Self { plural, most, .. } = self;
+        let Self { plural, max, .. } = self;
         Err(Error::conflict(format!(
-            "The organization has {most} {plural} of its own, as many as it may have. Nothing was stored; delete those that nobody \
+            "The organization has {max} {plural} of its own, as many as it may have. Nothing was stored; delete those that nobody \
              uses"
         )))
     }
 
-    pub(crate) fn missing(&self) -> Error {
-        let Self { word, list, .. } = self;
-        Error::not_found(format!("There is no such {word}; GET /api/v1{list} lists them"))
-    }
-
-    /// Why a change of the one with this name was refused.
+    /// Why a change was refused.
     pub(crate) fn refusal(&self, error: ChangeError, name: &str) -> Error {
         let word = self.word;
         match error {
-            ChangeError::NotFound => self.missing(),
+            ChangeError::NotFound => self.missing.into(),
             ChangeError::UidTaken => {
                 Error::conflict(format!("There is a {word} `{name}` already; PUT replaces it"))
             }

@@ -1,4 +1,4 @@
-//! Policies: what endpoints can name, and what each would do.
+//! The retry policies of an organization, and previews of them.
 
 use super::Kind;
 use crate::api::catalog;
@@ -11,14 +11,14 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Preview, SeededChances};
 use aldaba_delivery::{Ending, Policy, PolicyError, format_duration, parse_duration};
 use aldaba_engine::ChangeError;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.policy.list", "Lists policies, the built-in ones first")
             .lists_all::<PolicyOut>(),
         Route::post("/policy", Access::Administer, create)
-            .named("v1.policy.create", "Makes a policy")
+            .named("v1.policy.create", "Creates a policy")
             .takes::<PolicyIn>()
             .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -39,17 +39,17 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.policy.get", "Shows a policy")
             .answers::<PolicyOut>(StatusCode::OK),
         Route::put("/policy/{policy_name}", Access::Administer, put)
-            .named("v1.policy.update", "Puts another policy in its place, or makes it")
+            .named("v1.policy.update", "Replaces a policy, or creates it")
             .takes::<PolicyUpdate>()
             .answers::<PolicyOut>(StatusCode::OK)
             .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/policy/{policy_name}", Access::Administer, delete)
-            .named("v1.policy.delete", "Removes a policy that no endpoint uses")
+            .named("v1.policy.delete", "Deletes a policy that no endpoint uses")
             .answers_nothing()
             .may_conflict(),
         Route::get("/policy/{policy_name}/preview", Access::Read, preview)
-            .named("v1.policy.preview", "Plays a policy through an outage: when each attempt would be made")
+            .named("v1.policy.preview", "Shows when a policy would make each attempt during an outage")
             .query(
                 "outage",
                 Form::Text,
@@ -181,17 +181,13 @@ struct PolicyOut {
 }
 
 const KIND: Kind =
-    Kind { word: "policy", plural: "policies", list: "/policy", built_in: &BUILTIN_NAMES, most: 500 };
+    Kind { word: "policy", plural: "policies", missing: Missing::Policy, built_in: &BUILTIN_NAMES, max: 500 };
 
 fn render(policy: &Policy) -> Value {
     KIND.render(policy.to_json(), &policy.name)
 }
 
-fn find(api: &Api, caller: &Caller, name: &str) -> Result<Policy, Error> {
-    api.engine.policies().get(caller.org(), name).ok_or_else(|| KIND.missing())
-}
-
-/// Where a field such as `schedule.delays[1]` stands in a body.
+/// The location of a field such as `schedule.delays[1]` in a body.
 fn place(field: &str) -> Vec<&str> {
     let parts = field.split('.').flat_map(|part| {
         let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
@@ -210,13 +206,13 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     let org = caller.org();
     let policy = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(&policy.name)?;
-    KIND.has_room(api.engine.policies().of_organization(org).len())?;
+    KIND.check_count(api.ask(&caller).policies().len())?;
     let made = api.directory(&caller).create_policy(org, policy.clone()).await;
     made.map_err(|error| KIND.refusal(error, &policy.name))?;
     Ok(json::answer(StatusCode::CREATED, &render(&policy)))
 }
 
-/// Puts a policy in the place of the one with its name, or makes it.
+/// Replaces a policy, or creates it.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -227,10 +223,10 @@ pub(crate) async fn put(
     KIND.not_built_in(&name)?;
     let policy = read(&body.read().await?.bytes, Some(&name))?;
     let directory = api.directory(&caller);
-    if api.engine.policies().get(org, &name).is_none() {
-        KIND.has_room(api.engine.policies().of_organization(org).len())?;
+    if api.ask(&caller).policy(&name).is_err() {
+        KIND.check_count(api.ask(&caller).policies().len())?;
         match directory.create_policy(org, policy.clone()).await {
-            // Somebody else has made it meanwhile.
+            // Another request has just created it.
             Err(ChangeError::UidTaken) => {}
             made => {
                 made.map_err(|error| KIND.refusal(error, &name))?;
@@ -256,7 +252,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let policies = api.engine.policies().of_organization(caller.org());
+    let policies = api.ask(&caller).policies();
     catalog::page(&policies.iter().map(render).collect::<Vec<_>>())
 }
 
@@ -265,38 +261,16 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    Ok(json::answer(StatusCode::OK, &render(&find(&api, &caller, &name)?)))
+    Ok(json::answer(StatusCode::OK, &render(&api.ask(&caller).policy(&name)?)))
 }
 
-/// What a preview is asked for.
-pub(crate) struct Asked {
-    outage: Option<Duration>,
-    seed: u64,
-}
-
-impl FromRequestParts<Api> for Asked {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        let query = Query::of(parts);
-        let outage = match query.get("outage") {
-            None => None,
-            Some(text) => Some(parse_duration(&text).ok_or_else(|| {
-                let expected = "expected a duration such as 500ms, 90s, 15m, 2h or 7d";
-                Problem::value(&["query", "outage"], format!("{expected}; it is {text}"))
-            })?),
-        };
-        let seed = match query.get("seed") {
-            None => 0,
-            Some(text) => {
-                text.parse::<i64>().ok().and_then(|seed| u64::try_from(seed).ok()).ok_or_else(|| {
-                    let expected = format!("expected a whole number from 0 to {}", i64::MAX);
-                    Problem::value(&["query", "seed"], format!("{expected}; it is {text}"))
-                })?
-            }
-        };
-        Ok(Self { outage, seed })
-    }
+/// The length of the outage that a preview plays.
+fn outage(query: &Query) -> Result<Option<Duration>, Error> {
+    let Some(text) = query.text("outage") else { return Ok(None) };
+    parse_duration(text).map(Some).ok_or_else(|| {
+        let expected = "expected a duration such as 500ms, 90s, 15m, 2h or 7d";
+        Problem::value(&["query", "outage"], format!("{expected}; it is {text}")).into()
+    })
 }
 
 #[derive(Serialize, ToSchema)]
@@ -324,14 +298,16 @@ struct PreviewOut<'a> {
 }
 
 pub(crate) async fn preview(
-    asked: Asked,
+    query: Query,
     State(api): State<Api>,
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    let policy = find(&api, &caller, &name)?;
-    let mut chances = SeededChances::seeded(asked.seed);
-    let preview = Preview::of(&policy, asked.outage, || chances.draw());
+    let outage = outage(&query)?;
+    let policy = api.ask(&caller).policy(&name)?;
+    let seed = query.number("seed").and_then(|seed| u64::try_from(seed).ok()).unwrap_or(0);
+    let mut chances = SeededChances::seeded(seed);
+    let preview = Preview::of(&policy, outage, || chances.draw());
     let planned = |(number, at): (usize, &Duration)| Planned {
         attempt: number + 1,
         at: at.as_secs_f64(),
@@ -343,8 +319,8 @@ pub(crate) async fn preview(
     };
     let body = PreviewOut {
         policy: &policy.name,
-        outage: asked.outage.map(format_duration),
-        seed: asked.seed,
+        outage: outage.map(format_duration),
+        seed,
         attempts: preview.attempts.iter().enumerate().map(planned).collect(),
         arrives_at: preview.arrival().map(|at| at.as_secs_f64()),
         delivered: reason.is_none(),

@@ -1,4 +1,4 @@
-//! Wire profiles: what endpoints can name.
+//! The wire profiles of an organization.
 
 use super::Kind;
 use crate::api::catalog;
@@ -10,6 +10,7 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::BUILTIN_PROFILES;
 use aldaba_engine::{ChangeError, Profile, ProfileError};
@@ -26,7 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.profile.list", "Lists wire profiles, the built-in ones first")
             .lists_all::<ProfileOut>(),
         Route::post("/profile", Access::Administer, create)
-            .named("v1.profile.create", "Makes a wire profile")
+            .named("v1.profile.create", "Creates a wire profile")
             .takes::<ProfileIn>()
             .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -34,13 +35,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.profile.get", "Shows a wire profile")
             .answers::<ProfileOut>(StatusCode::OK),
         Route::put("/profile/{profile_name}", Access::Administer, put)
-            .named("v1.profile.update", "Puts another wire profile in its place, or makes it")
+            .named("v1.profile.update", "Replaces a wire profile, or creates it")
             .takes::<ProfileUpdate>()
             .answers::<ProfileOut>(StatusCode::OK)
             .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete("/profile/{profile_name}", Access::Administer, delete)
-            .named("v1.profile.delete", "Removes a wire profile that no endpoint uses")
+            .named("v1.profile.delete", "Deletes a wire profile that no endpoint uses")
             .answers_nothing()
             .may_conflict(),
     ]
@@ -97,9 +98,9 @@ struct ProfileOut {
 const KIND: Kind = Kind {
     word: "wire profile",
     plural: "wire profiles",
-    list: "/profile",
+    missing: Missing::Profile,
     built_in: &BUILTIN_PROFILES,
-    most: 100,
+    max: 100,
 };
 
 fn render(profile: &Profile) -> Value {
@@ -119,13 +120,13 @@ pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending
     let org = caller.org();
     let profile = read(&body.read().await?.bytes, None)?;
     KIND.not_built_in(profile.name())?;
-    KIND.has_room(api.engine.profiles().of_organization(org).len())?;
+    KIND.check_count(api.ask(&caller).profiles().len())?;
     let made = api.directory(&caller).create_profile(org, &profile).await;
     made.map_err(|error| KIND.refusal(error, profile.name()))?;
     Ok(json::answer(StatusCode::CREATED, &render(&profile)))
 }
 
-/// Puts a wire profile in the place of the one with its name, or makes it.
+/// Replaces a wire profile, or creates it.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -136,10 +137,10 @@ pub(crate) async fn put(
     KIND.not_built_in(&name)?;
     let profile = read(&body.read().await?.bytes, Some(&name))?;
     let directory = api.directory(&caller);
-    if api.engine.profiles().get(org, &name).is_none() {
-        KIND.has_room(api.engine.profiles().of_organization(org).len())?;
+    if api.ask(&caller).profile(&name).is_err() {
+        KIND.check_count(api.ask(&caller).profiles().len())?;
         match directory.create_profile(org, &profile).await {
-            // Somebody else has made it meanwhile.
+            // Another request has just created it.
             Err(ChangeError::UidTaken) => {}
             made => {
                 made.map_err(|error| KIND.refusal(error, &name))?;
@@ -165,7 +166,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let profiles = api.engine.profiles().of_organization(caller.org());
+    let profiles = api.ask(&caller).profiles();
     catalog::page(&profiles.iter().map(|profile| render(profile)).collect::<Vec<_>>())
 }
 
@@ -174,6 +175,6 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<Response, Error> {
-    let profile = api.engine.profiles().get(caller.org(), &name).ok_or_else(|| KIND.missing())?;
+    let profile = api.ask(&caller).profile(&name)?;
     Ok(json::answer(StatusCode::OK, &render(&profile)))
 }

@@ -1,4 +1,4 @@
-//! API keys: made, listed, renamed and revoked. A key is shown once, to whoever has made it.
+//! API keys: creating, listing, renaming and revoking. A key is shown once, in the response to its creation.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -7,6 +7,7 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_delivery::{ApiKeyId, AppId, Timestamp};
 use aldaba_engine::{ChangeError, NewKey, check_key_name};
@@ -25,20 +26,20 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<ApiKeyOut>(),
         Route::post("/api-key", Access::Govern, create)
             .keyed()
-            .named("v1.api-key.create", "Makes an API key, and shows it once")
+            .named("v1.api-key.create", "Creates an API key, and shows it once")
             .takes::<ApiKeyIn>()
             .answers::<NewApiKeyOut>(StatusCode::CREATED)
             .or_error(StatusCode::NOT_FOUND)
             .may_conflict(),
         Route::get("/api-key/{key_id}", Access::Govern, show)
-            .named("v1.api-key.get", "Shows what an API key is, without the key itself")
+            .named("v1.api-key.get", "Shows an API key, without the key itself")
             .answers::<ApiKeyOut>(StatusCode::OK),
         Route::patch("/api-key/{key_id}", Access::Govern, patch)
-            .named("v1.api-key.patch", "Gives an API key another name")
+            .named("v1.api-key.patch", "Renames an API key")
             .takes::<ApiKeyPatch>()
             .answers::<ApiKeyOut>(StatusCode::OK),
         Route::delete("/api-key/{key_id}", Access::Govern, revoke)
-            .named("v1.api-key.revoke", "Ends an API key at once")
+            .named("v1.api-key.revoke", "Revokes an API key at once")
             .answers_nothing(),
     ]
 }
@@ -124,19 +125,8 @@ fn render(key: &ApiKey) -> ApiKeyOut {
 const SCOPES: &str =
     "`admin` (everything), `send` (messages alone) or `read` (everything but changes and secrets)";
 const FIELDS: &[&str] = &["name", "scope", "appId", "expiresAt"];
-/// What a list shows besides.
+/// Fields that responses add.
 const READ_ONLY_FIELDS: [&str; 4] = ["id", "prefix", "createdAt", "lastUsedAt"];
-
-fn missing() -> Error {
-    Error::not_found("There is no such API key; GET /api/v1/api-key lists them")
-}
-
-/// By id, or by the prefix that lists show.
-fn find(api: &Api, caller: &Caller, wanted: &str) -> Result<ApiKey, Error> {
-    let keys = api.engine.credentials().keys.of_organization(caller.org());
-    let is_wanted = |key: &ApiKey| key.prefix == wanted || wanted.parse() == Ok(key.id);
-    keys.into_iter().find(is_wanted).ok_or_else(missing)
-}
 
 fn name(fields: &mut Fields) -> Option<String> {
     let name = fields.required_string("name");
@@ -167,7 +157,7 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     let (Some(name), Some(scope)) = (name, scope) else { return Err(Error::server()) };
     let app = match app {
         None => None,
-        Some(app) => Some(api.application(&caller, app).await?.id),
+        Some(app) => Some(api.ask(&caller).application(&app).await?.id),
     };
     let new = NewKey { org: caller.org(), app, name, scope, expires_at };
     let (key, text) = api.directory(&caller).create_key(new, once).await?;
@@ -175,13 +165,12 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
 }
 
 async fn list(State(api): State<Api>, query: PageQuery<ApiKeyId>, caller: Caller) -> Response {
-    let keys = api.engine.credentials().keys.of_organization(caller.org());
-    let found = query.cut_ordered(keys, query.order.unwrap_or(Order::Ascending), |key| key.id);
+    let found = query.cut(api.ask(&caller).api_keys(), query.order.unwrap_or(Order::Ascending), |key| key.id);
     query.list(found, false, |key| key.id).render(render)
 }
 
 async fn show(State(api): State<Api>, caller: Caller, Ids(key): Ids<String>) -> Result<Response, Error> {
-    Ok(json::answer(StatusCode::OK, &render(&find(&api, &caller, &key)?)))
+    Ok(json::answer(StatusCode::OK, &render(&api.ask(&caller).api_key(&key)?)))
 }
 
 async fn patch(
@@ -190,7 +179,7 @@ async fn patch(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let key = find(&api, &caller, &key)?;
+    let key = api.ask(&caller).api_key(&key)?;
     let mut fields = pending.read().await?.text().fields()?;
     fields.forget(&READ_ONLY_FIELDS);
     fields.refuse_others(FIELDS);
@@ -203,16 +192,16 @@ async fn patch(
     fields.finish()?;
     let name = name.ok_or_else(Error::server)?;
     match api.directory(&caller).rename_key(key.org, key.id, name.clone()).await {
-        Err(ChangeError::NotFound) => Err(missing()),
+        Err(ChangeError::NotFound) => Err(Missing::ApiKey.into()),
         changed => changed.map_err(Error::from),
     }?;
     Ok(json::answer(StatusCode::OK, &render(&ApiKey { name, ..key })))
 }
 
 async fn revoke(State(api): State<Api>, caller: Caller, Ids(key): Ids<String>) -> Result<StatusCode, Error> {
-    let key = find(&api, &caller, &key)?;
+    let key = api.ask(&caller).api_key(&key)?;
     match api.directory(&caller).revoke_key(key.org, key.id).await {
-        Err(ChangeError::NotFound) => Err(missing()),
+        Err(ChangeError::NotFound) => Err(Missing::ApiKey.into()),
         changed => changed.map_err(Error::from),
     }?;
     Ok(StatusCode::NO_CONTENT)

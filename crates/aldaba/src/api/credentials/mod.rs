@@ -1,4 +1,4 @@
-//! Credentials: API keys, portal tokens, and who a caller is.
+//! Credentials: API keys, portal tokens, and the caller's own.
 
 pub(crate) mod api_key;
 pub(crate) mod portal;

@@ -1,4 +1,4 @@
-//! Tokens for an application's portal, and their ends.
+//! Tokens for an application's portal, and their revocation.
 
 use crate::api::application::ApplicationIn;
 use crate::api::application::target::Inline;
@@ -22,12 +22,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-const SHORTEST_SECONDS: u64 = 3600;
-const LONGEST_SECONDS: u64 = 7 * 24 * 3600;
-const LONGEST_DELAY_SECONDS: u64 = 3 * 24 * 3600;
-const MOST_FLAGS: usize = 25;
-const MOST_SESSIONS: usize = 1000;
-const LONGEST_SESSION_ID: usize = 64;
+const MIN_LIFETIME_SECONDS: u64 = 3600;
+const MAX_LIFETIME_SECONDS: u64 = 7 * 24 * 3600;
+const MAX_EXPIRY_DELAY_SECONDS: u64 = 3 * 24 * 3600;
+const MAX_FEATURE_FLAGS: usize = 25;
+const MAX_SESSIONS: usize = 1000;
+const MAX_SESSION_ID_BYTES: usize = 64;
 const ACCESS_FIELDS: &[&str] =
     &["application", "capabilities", "expiry", "featureFlags", "readOnly", "sessionId"];
 const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
@@ -35,18 +35,18 @@ const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/auth/app-portal-access/{app_id}", Access::Admit, app_portal_access)
-            .named("v1.authentication.app-portal-access", "Lets somebody into an application's portal")
+            .named(
+                "v1.authentication.app-portal-access",
+                "Issues a token and a link for an application's portal",
+            )
             .takes::<AppPortalAccessIn>()
             .answers::<AppPortalAccessOut>(StatusCode::OK)
             .may_conflict(),
         Route::post("/auth/dashboard-access/{app_id}", Access::Admit, dashboard_access)
-            .named(
-                "v1.authentication.dashboard-access",
-                "The same with nothing to choose; older clients use it",
-            )
+            .named("v1.authentication.dashboard-access", "The same without options, for older clients")
             .answers::<AppPortalAccessOut>(StatusCode::OK),
         Route::post("/auth/app/{app_id}/expire-all", Access::Admit, expire_all)
-            .named("v1.authentication.expire-all", "Ends the portal tokens that an application has")
+            .named("v1.authentication.expire-all", "Revokes the portal tokens of an application")
             .may_take::<ApplicationTokenExpireIn>()
             .answers_nothing(),
     ]
@@ -95,32 +95,34 @@ example!(ApplicationTokenExpireIn, {"sessionIds": ["user_42"]});
 
 #[derive(Serialize, ToSchema)]
 struct AppPortalAccessOut {
-    /// Leads into the portal. Whoever has it is let in.
+    /// Leads into the portal. Anybody who has it gets in.
     url: String,
     token: String,
 }
 
 fn session_id(text: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@_-".contains(&byte);
-    if (1..=LONGEST_SESSION_ID).contains(&text.len()) && text.bytes().all(plain) {
+    if (1..=MAX_SESSION_ID_BYTES).contains(&text.len()) && text.bytes().all(plain) {
         return Ok(());
     }
-    Err(format!("must be 1 to {LONGEST_SESSION_ID} letters, digits, `@`, `_` or `-`"))
+    Err(format!("must be 1 to {MAX_SESSION_ID_BYTES} letters, digits, `@`, `_` or `-`"))
 }
 
-/// What a token is to be.
-struct Asked {
+/// The token to issue.
+struct TokenRequest {
     capabilities: Option<Capabilities>,
     feature_flags: Vec<String>,
     lifetime: Duration,
     session: Option<String>,
 }
 
-impl Asked {
+impl TokenRequest {
     fn read(fields: &mut Fields) -> Self {
         fields.drop_empty_list("featureFlags");
-        let feature_flags = fields.set("featureFlags", MOST_FLAGS, ids::name);
-        let seconds = fields.number("expiry", SHORTEST_SECONDS, LONGEST_SECONDS).unwrap_or(LONGEST_SECONDS);
+        let feature_flags = fields.set("featureFlags", MAX_FEATURE_FLAGS, ids::name);
+        let seconds = fields
+            .number("expiry", MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS)
+            .unwrap_or(MAX_LIFETIME_SECONDS);
         let session = fields.string("sessionId");
         let session = fields.checked("sessionId", session, |session| session_id(session));
         let names =
@@ -146,16 +148,16 @@ impl Asked {
     }
 }
 
-/// Where this server is reached, as far as it knows.
+/// The URL of this server, as far as it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct PublicUrl {
-    /// By its operator.
+    /// From the setting.
     pub(crate) told: Option<String>,
     pub(crate) address: SocketAddr,
 }
 
 impl PublicUrl {
-    /// What the operator says, else where the request has found it, else where it listens.
+    /// The operator's URL, else the host of the request, else the listening address.
     fn of(&self, parts: &Parts) -> String {
         if let Some(told) = &self.told {
             return told.trim_end_matches('/').to_owned();
@@ -169,7 +171,7 @@ impl PublicUrl {
     }
 }
 
-/// The server's address as the caller knows it.
+/// The server's URL as the caller knows it.
 pub(crate) struct Base(pub(crate) String);
 
 impl FromRequestParts<Api> for Base {
@@ -189,18 +191,18 @@ async fn app_portal_access(
 ) -> Result<Response, Error> {
     let body = pending.read().await?;
     if body.bytes.trim_ascii().is_empty() {
-        // A body that got lost on the way may have said `readOnly`.
+        // A body that got lost on the way may have had `readOnly`.
         let message = "the body is empty; send `{}` for access to everything in the application for 7 days, or say less";
         return Err(Problem::decode(&["body"], message).into());
     }
     let mut fields = body.text().fields()?;
     fields.refuse_others(ACCESS_FIELDS);
     let inline = fields.raw("application");
-    let asked = Asked::read(&mut fields);
+    let request = TokenRequest::read(&mut fields);
     fields.finish()?;
     let inline = inline.as_ref().map(|inline| body.part(inline));
     let application = Inline::find(&api, &caller, &key, inline).await?.or_make(&api, &caller).await?;
-    admit(&api, &caller, &base, &application, asked).await
+    admit(&api, &caller, &base, &application, request).await
 }
 
 async fn dashboard_access(
@@ -209,10 +211,10 @@ async fn dashboard_access(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
-    let lifetime = Duration::from_secs(LONGEST_SECONDS);
-    let asked = Asked { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
-    admit(&api, &caller, &base, &application, asked).await
+    let application = api.ask(&caller).application(&key).await?;
+    let lifetime = Duration::from_secs(MAX_LIFETIME_SECONDS);
+    let request = TokenRequest { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
+    admit(&api, &caller, &base, &application, request).await
 }
 
 async fn admit(
@@ -220,15 +222,15 @@ async fn admit(
     caller: &Caller,
     base: &str,
     application: &Application,
-    asked: Asked,
+    request: TokenRequest,
 ) -> Result<Response, Error> {
-    let Asked { capabilities, feature_flags, lifetime, session } = asked;
+    let TokenRequest { capabilities, feature_flags, lifetime, session } = request;
     let (org, app) = (application.org, application.id);
     let issued_at = api.directory(caller).grant_portal_access(app, session.as_deref()).await?;
     let now = api.engine.clock().now();
     let new = NewPortalToken { org, app, issued_at, now, lifetime, capabilities, feature_flags, session };
     let token = api.tokens.issue_portal(&new);
-    // Behind the `#`, where no server and no log sees it.
+    // After the `#`, where no server and no log sees it.
     let url = format!("{base}/portal#key={token}");
     Ok(json::answer(StatusCode::OK, &AppPortalAccessOut { url, token }))
 }
@@ -239,12 +241,12 @@ async fn expire_all(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let mut fields = pending.read().await?.text().fields_or_none()?;
     fields.refuse_others(EXPIRE_FIELDS);
     fields.drop_empty_list("sessionIds");
-    let delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);
-    let sessions = fields.set("sessionIds", MOST_SESSIONS, session_id);
+    let delay = fields.number("expiry", 0, MAX_EXPIRY_DELAY_SECONDS).unwrap_or(0);
+    let sessions = fields.set("sessionIds", MAX_SESSIONS, session_id);
     fields.finish()?;
     let directory = api.directory(&caller);
     directory.end_portal_tokens(application.id, sessions, Duration::from_secs(delay)).await?;

@@ -1,4 +1,4 @@
-//! Who a caller is, and the end of its token.
+//! The caller's own credential, and its end.
 
 use crate::api::request::json;
 use crate::api::routing::auth::Access;
@@ -16,10 +16,13 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/auth/whoami", Access::Known, whoami)
-            .named("v1.authentication.whoami", "Says whom the token or key speaks for, and what it may do")
+            .named(
+                "v1.authentication.whoami",
+                "Shows the organization or application that the token or key is for, and its scope",
+            )
             .answers::<WhoamiOut<'_>>(StatusCode::OK),
         Route::post("/auth/logout", Access::Known, logout)
-            .named("v1.authentication.logout", "Ends the token or key that is sent")
+            .named("v1.authentication.logout", "Revokes the token or key of the request")
             .answers_nothing(),
     ]
 }

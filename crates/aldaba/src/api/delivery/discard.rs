@@ -1,21 +1,20 @@
-//! Deliveries that need not arrive any more: dead ones leave the dead letter, waiting ones are
-//! cancelled.
+//! Discards deliveries: dead ones leave the dead letter, pending ones are cancelled.
 
-use super::find;
-use super::query::{Owner, WALK, Written, phase};
+use super::query::phase;
 use crate::api::request::body::Pending;
-use crate::api::request::ids::Ids;
+use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, ReadField};
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
-use crate::api::{Api, Error, endpoint};
+use crate::api::{Api, Error};
+use crate::questions::{DeliveryQuestions, DeliverySelection, InvalidCursor};
 use crate::token::Caller;
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, Reason};
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
-    AuditAction, DeliveriesQuery, DeliveryFilter, DeliveryList, DeliveryStatus, DeliveryView, Order, Phase,
+    AuditAction, DeliveryFilter, DeliveryPosition, DeliveryStatus, DeliveryView, Order, Phase,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -28,16 +27,16 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/cancel-msgs", Access::Manage, messages)
             .named(
                 "v1.endpoint.cancel-msgs",
-                "Cancels what waits for an endpoint and was accepted before a moment",
+                "Cancels the pending deliveries of an endpoint that were accepted before a moment",
             )
             .takes::<CancelIn>()
             .answers_nothing(),
         Route::post("/app/{app_id}/delivery/discard", Access::Manage, many)
-            .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels waiting ones")
+            .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels pending ones")
             .takes::<DiscardIn>()
             .answers::<DiscardOut>(StatusCode::OK),
         Route::delete("/app/{app_id}/delivery/{delivery_id}", Access::Manage, one)
-            .named("v1.delivery.discard", "Discards a dead delivery, or cancels a waiting one")
+            .named("v1.delivery.discard", "Discards a dead delivery, or cancels a pending one")
             .answers_nothing()
             .may_conflict(),
     ]
@@ -73,16 +72,21 @@ struct DiscardIn {
 
 example!(DiscardIn, {"state": "dead", "eventType": "invoice.paid"});
 
-/// How many are discarded in one write, and how many reads and writes one request may take.
+/// Deliveries that one write discards.
 const SLICE: usize = 250;
-const SLICES: usize = 8;
-/// The same for one that has no way to go on where it was.
-const MOST_SLICES: usize = 400;
-/// Of a request to discard many.
+/// Slices in one request.
+const MAX_SLICES: usize = 8;
+/// Slices in one request that cannot be continued.
+const MAX_CANCEL_SLICES: usize = 400;
+/// The fields of a request to discard many.
 const FIELDS: &[&str] = &["state", "endpoint", "eventType", "reason", "before", "after", "iterator"];
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
     Some(Cancel { app, endpoint: status.endpoint, waiting: status.waiting()? })
+}
+
+fn slice(phase: Phase, filter: DeliveryFilter, from: Option<DeliveryPosition>) -> DeliverySelection {
+    DeliverySelection { phase, filter, from, order: Order::Ascending, limit: SLICE }
 }
 
 pub(crate) async fn one(
@@ -90,11 +94,12 @@ pub(crate) async fn one(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let app = api.application(&caller, app).await?.id;
+    let scope = api.ask(&caller).application(&app).await?;
+    let (app, seq) = (scope.id, api.delivery_ids.read(&id)?);
     let entry = |action| api.engine.entry(caller.actor(), AuditAction::new(action, &id).of_app(app));
     let mut retry = api.engine.directory().conflict_retry();
     loop {
-        let DeliveryView { status, .. } = find(&api, app, &id).await?;
+        let DeliveryView { status, .. } = scope.delivery(seq).await?;
         let Some(waiting) = cancel(app, &status) else {
             if status.state.reason().is_none() {
                 let detail =
@@ -126,60 +131,65 @@ struct DiscardOut {
     done: bool,
 }
 
-/// In slices, so that nobody waits long for the writer; what is left is for the next request.
+/// Works in slices, so that other requests do not wait long for the writer; the next request continues.
 pub(crate) async fn many(
     State(api): State<Api>,
     caller: Caller,
     Ids(app): Ids<String>,
     body: Pending,
 ) -> Result<Response, Error> {
-    let app = api.application(&caller, app).await?.id;
+    let scope = api.ask(&caller).application(&app).await?;
+    let app = scope.id;
+    let scope = DeliveryQuestions::Application(scope);
     let mut fields = body.read().await?.text().fields()?;
     fields.refuse_others(FIELDS);
-    let state = fields.string("state");
-    let iterator = fields.string("iterator");
-    let written = Written {
-        endpoint: fields.string("endpoint"),
-        event_type: fields.string("eventType"),
-        reason: fields.string("reason"),
-        before: fields.string("before"),
-        after: fields.string("after"),
-    };
-    fields.finish()?;
-    let phase = match phase(state.as_deref(), &["body", "state"])? {
-        Phase::Any | Phase::Dead => Phase::Dead,
-        Phase::Pending => Phase::Pending,
-        Phase::Settled | Phase::Delivered => {
-            let message = "expected dead or pending: what was delivered cannot be discarded";
-            return Err(Problem::value(&["body", "state"], message).into());
+    let (state, iterator, endpoint) =
+        (fields.string("state"), fields.string("iterator"), fields.string("endpoint"));
+    let reason = fields.string("reason");
+    let reason = fields.checked("reason", reason, |name| {
+        let names = || Reason::ALL.map(Reason::name).join(", ");
+        Reason::named(name).map(|_| ()).ok_or_else(|| format!("expected one of {}; it is {name}", names()))
+    });
+    let event_type = fields.string("eventType");
+    let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
+    let (before, after) = (fields.moment("before"), fields.moment("after"));
+    let phase = match state.as_deref().map(phase) {
+        None | Some(Some(Phase::Any | Phase::Dead)) => Phase::Dead,
+        Some(Some(Phase::Pending)) => Phase::Pending,
+        Some(Some(Phase::Settled | Phase::Delivered)) => {
+            fields.problem("state", "expected dead or pending: what was delivered cannot be discarded");
+            Phase::Dead
+        }
+        Some(None) => {
+            let state = state.unwrap_or_default();
+            fields.problem("state", format!("expected pending, history, delivered or dead; it is {state}"));
+            Phase::Dead
         }
     };
-    let filter = written.read(&api, Owner::Application(app), "body").await?;
-    let list = DeliveryList::Of(app, phase);
+    fields.finish()?;
+    let endpoint = match endpoint {
+        Some(key) => Some(scope.endpoint_id(&key).await?),
+        None => None,
+    };
+    let reason = reason.as_deref().and_then(Reason::named);
+    let filter = DeliveryFilter { endpoint, event_type, reason, before, after };
     let mut from = match iterator {
         None => None,
         Some(text) => {
-            let wrong = |error: super::id::NoCursor| Problem::value(&["body", "iterator"], error.to_string());
-            Some(api.delivery_ids.place(text.parse().map_err(wrong)?)).filter(|place| list.has(*place))
+            let wrong = |error: InvalidCursor| Problem::value(&["body", "iterator"], error.to_string());
+            let position = api.delivery_ids.position(text.parse().map_err(wrong)?);
+            Some(position).filter(|position| scope.has(phase, *position))
         }
     };
     let mut out = DiscardOut::default();
-    // One row for all slices.
+    // One row of the audit log for all slices.
     let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
     let action = AuditAction { endpoint: filter.endpoint, ..AuditAction::new(action, "").of_app(app) };
     let entry = api.engine.entry(caller.actor(), action);
-    for _ in 0..SLICES {
-        let query = DeliveriesQuery {
-            list,
-            filter: filter.clone(),
-            from,
-            order: Order::Ascending,
-            limit: SLICE,
-            walk: WALK,
-        };
-        let page = api.engine.store().delivery_list(query).await?;
+    for _ in 0..MAX_SLICES {
+        let page = scope.deliveries(slice(phase, filter.clone(), from)).await?;
         let full = page.found.len() == SLICE;
-        let last = page.found.last().map(|(place, _)| *place);
+        let last = page.found.last().map(|(position, _)| *position);
         let found: Vec<_> = page.found.into_iter().map(|(_, view)| view.status).collect();
         if phase == Phase::Dead {
             let seqs: Vec<_> = found.iter().map(|status| status.seq).collect();
@@ -197,18 +207,20 @@ pub(crate) async fn many(
             break;
         }
     }
-    out.iterator = from.map(|place| api.delivery_ids.cursor(place).to_string());
+    out.iterator = from.map(|position| api.delivery_ids.cursor(position).to_string());
     Ok(json::answer(StatusCode::OK, &out))
 }
 
-/// Cancels what waits for an endpoint and was accepted before a moment.
+/// Cancels the pending deliveries of an endpoint that were accepted before a moment.
 pub(crate) async fn messages(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
     body: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = endpoint::find(&api, &caller, keys).await?;
+    let scope = api.ask(&caller).application(&app).await?;
+    let endpoint = scope.endpoint(&endpoint).await?;
+    let scope = DeliveryQuestions::Application(scope);
     let mut fields = body.read().await?.text().fields()?;
     fields.refuse_others(&["createdBefore"]);
     let before = fields.moment("createdBefore");
@@ -220,17 +232,9 @@ pub(crate) async fn messages(
     let (mut from, mut left) = (None, false);
     let action = AuditAction::new("delivery.cancel", "").of_app(endpoint.app).at_endpoint(endpoint.id);
     let entry = api.engine.entry(caller.actor(), action);
-    for _ in 0..MOST_SLICES {
-        let query = DeliveriesQuery {
-            list: DeliveryList::Of(endpoint.app, Phase::Pending),
-            filter: filter.clone(),
-            from,
-            order: Order::Ascending,
-            limit: SLICE,
-            walk: WALK,
-        };
-        let page = api.engine.store().delivery_list(query).await?;
-        let last = page.found.last().map(|(place, _)| *place);
+    for _ in 0..MAX_CANCEL_SLICES {
+        let page = scope.deliveries(slice(Phase::Pending, filter.clone(), from)).await?;
+        let last = page.found.last().map(|(position, _)| *position);
         let full = page.found.len() == SLICE;
         let waiting = page.found.iter().filter_map(|(_, view)| cancel(endpoint.app, &view.status)).collect();
         let fates = api.engine.cancel(entry.clone(), waiting).await?;

@@ -1,12 +1,10 @@
 //! Deliveries: one message on its way to one endpoint.
 
 pub(crate) mod discard;
-pub(crate) mod explain;
-pub(crate) mod id;
 pub(crate) mod query;
 mod routes;
 
-pub(crate) use routes::{RetriesOut, explained, find};
+pub(crate) use routes::RetriesOut;
 
 use crate::api::routing::route::Route;
 

@@ -1,10 +1,8 @@
 //! Deliveries: what waits, what has ended and how, and the dead letter.
 
-use super::explain::{self, Known, Why};
-use super::id::{Cursor, DeliveryId};
-use super::query::{Owner, WALK, Written, phase};
+use super::query::{STATES, filter, phase};
 use crate::api::attempt;
-use crate::api::request::ids::Ids;
+use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::query::WithContent;
 use crate::api::response::error::Problem;
@@ -12,29 +10,27 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
-use crate::token::Caller;
-use aldaba_delivery::{AppId, AttemptId, Delivery, EndpointId, MessageId, Reason, Timestamp, split_timeout};
-use aldaba_engine::WaitReasons;
-use aldaba_store::{
-    AttemptScope, DeliveriesQuery, DeliveryList, DeliveryPosition, DeliveryState, DeliveryView, DueQuery,
-    Endpoint, Order, Phase, Seq,
+use crate::questions::{
+    ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage, Cursor, DeliveryId,
+    DeliveryQuestions, DeliverySelection, ExplainedDelivery,
 };
+use crate::token::Caller;
+use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Reason, Timestamp, split_timeout};
+use aldaba_store::{DeliveryPosition, DeliveryState, DeliveryView, ListRange, Order, Page, Phase};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         filtered(Route::get("/app/{app_id}/delivery", Access::Read, list))
-            .named("v1.delivery.list", "Lists deliveries: what waits first, of everything else the newest")
-            .query(
-                "state",
-                Form::OneOf(&["pending", "history", "delivered", "dead"]),
-                "Only those in this state",
+            .named(
+                "v1.delivery.list",
+                "Lists deliveries: pending ones by their next attempt, others newest first",
             )
+            .query("state", Form::OneOf(STATES), "Only those in this state")
             .lists::<DeliveryOut<'_>>(),
         Route::get("/app/{app_id}/delivery/{delivery_id}", Access::Read, show)
             .named("v1.delivery.get", "Shows a delivery with its newest attempts")
@@ -45,10 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .with_content("Whether response bodies are shown; yes, if not given")
             .lists::<attempt::AttemptOut<'_>>(),
         filtered(Route::get("/dead-letter", Access::ReadOrganization, dead_letter))
-            .named(
-                "v1.delivery.dead-letter",
-                "Lists what ended without success, of all applications or of one",
-            )
+            .named("v1.delivery.dead-letter", "Lists the dead letter of all applications, or of one")
             .query("app", Form::Text, "Only those of this application")
             .lists::<DeliveryOut<'_>>()
             .or_error(StatusCode::NOT_FOUND),
@@ -70,14 +63,14 @@ fn filtered(route: Route) -> Route {
     route
         .ordered()
         .query("endpoint", Form::Text, "Only those to this endpoint")
-        .query("eventType", Form::Text, "Only those of this event type")
+        .query("eventType", Form::CheckedText(ids::name), "Only those of this event type")
         .query("reason", Form::OneOf(&REASONS), "Only those that ended for this reason")
         .query("before", Form::Moment, "Only those of messages accepted before")
         .query("after", Form::Moment, "Only those of messages accepted after")
 }
 
-/// How many attempts are shown with their delivery; the others are on pages of their own.
-const ATTEMPTS: usize = 50;
+/// Attempts that are shown with their delivery; the others are on pages of their own.
+const MAX_ATTEMPTS_SHOWN: usize = 50;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -169,106 +162,43 @@ impl RetriesOut {
     }
 }
 
-/// A delivery with what is told about it.
-pub(crate) struct Told {
-    view: DeliveryView,
-    why: Why,
-    stop_date: Option<Timestamp>,
-}
-
-impl Told {
-    fn render(&self, api: &Api) -> DeliveryOut<'_> {
-        let Self { view, why, stop_date } = self;
-        let (status, last) = (&view.status, view.last.as_ref());
-        let (error, error_detail) = match last.map(|last| split_timeout(&last.error)) {
-            Some((error, detail)) => (Some(error), detail),
-            None => (None, None),
-        };
-        DeliveryOut {
-            id: api.delivery_ids.id(status.seq),
-            app_id: view.app,
-            endpoint_id: status.endpoint,
-            msg_id: status.message,
-            event_type: view.event_type.as_deref(),
-            state: match status.state {
-                DeliveryState::Waiting { .. } => "pending",
-                DeliveryState::Delivered { .. } => "delivered",
-                DeliveryState::Dead { .. } => "dead",
-                DeliveryState::Skipped { .. } => "skipped",
-            },
-            reason: why.reason,
-            reason_text: status.state.reason().map(|reason| reason.text()),
-            explanation: &why.explanation,
-            attempt_count: status.attempts,
-            retry_count: status.retries,
-            next_attempt: why.next_attempt,
-            next_retry_at: why.next_attempt.filter(|_| status.attempts > 0),
-            stop_date: *stop_date,
-            last_attempt_at: last.map(|last| last.started_at),
-            status_code: last.and_then(|last| last.status_code),
-            response_duration_ms: last.map(|last| attempt::millis(last.duration)),
-            error: error.filter(|error| !error.is_empty()),
-            error_detail,
-            created_at: view.created_at,
-            settled_at: status.state.settled_at(),
-            discarded: status.state.reason().is_some() && !view.in_dead_letter,
-            attempts: None,
-        }
-    }
-}
-
-/// Tells about deliveries whose endpoints are known.
-pub(crate) async fn explained(
-    api: &Api,
-    views: &[DeliveryView],
-    endpoints: &BTreeMap<EndpointId, Endpoint>,
-) -> Vec<(Why, Option<Timestamp>)> {
-    let asked: Vec<_> = views
-        .iter()
-        .filter(|view| matches!(view.status.state, DeliveryState::Waiting { .. }))
-        .filter_map(|view| Some((endpoints.get(&view.status.endpoint)?, view.status.seq)))
-        .collect();
-    let wait_reasons = if asked.is_empty() { Vec::new() } else { api.engine.wait_reasons(&asked).await };
-    let wait_reasons: BTreeMap<Seq, WaitReasons> =
-        asked.iter().map(|(_, seq)| *seq).zip(wait_reasons).collect();
-    let mut heads = BTreeMap::new();
-    for (endpoint, _) in asked.iter().filter(|(endpoint, _)| endpoint.config.ordering.is_fifo()) {
-        let first = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
-        // What cannot be read now is told without it.
-        let first = api.engine.store().due(first).await.unwrap_or_default();
-        heads.extend(first.first().map(|head| (endpoint.id, *head)));
-    }
-    let now = api.engine.clock().now();
-    let tell = |view: &DeliveryView| {
-        let status = &view.status;
-        let Some(endpoint) = endpoints.get(&status.endpoint) else {
-            return (explain::without_endpoint(), None);
-        };
-        let policy = api.engine.policies().of(endpoint.org, &endpoint.config.policy);
-        let known = Known {
-            delivery: status,
-            endpoint,
-            policy: &policy,
-            wait_reasons: wait_reasons.get(&status.seq).copied().unwrap_or_default(),
-            ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
-            delivered_by: view.delivered_by,
-            error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
-        };
-        let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };
-        let why = explain::delivery(&known, now);
-        (why, endpoint.state().stop_rule(policy).stop_at(&delivery))
+fn render<'a>(api: &Api, explained: &'a ExplainedDelivery) -> DeliveryOut<'a> {
+    let ExplainedDelivery { view, why, stop_date } = explained;
+    let (status, last) = (&view.status, view.last.as_ref());
+    let (error, error_detail) = match last.map(|last| split_timeout(&last.error)) {
+        Some((error, detail)) => (Some(error), detail),
+        None => (None, None),
     };
-    views.iter().map(tell).collect()
-}
-
-async fn tell(api: &Api, views: Vec<DeliveryView>) -> Result<Vec<Told>, Error> {
-    let mut ids: Vec<_> = views.iter().map(|view| view.status.endpoint).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let endpoints = api.engine.store().lane_endpoints(ids).await?;
-    let endpoints = endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect();
-    let told = explained(api, &views, &endpoints).await;
-    Ok(views.into_iter().zip(told).map(|(view, (why, stop_date))| Told { view, why, stop_date }).collect())
+    DeliveryOut {
+        id: api.delivery_ids.id(status.seq),
+        app_id: view.app,
+        endpoint_id: status.endpoint,
+        msg_id: status.message,
+        event_type: view.event_type.as_deref(),
+        state: match status.state {
+            DeliveryState::Waiting { .. } => "pending",
+            DeliveryState::Delivered { .. } => "delivered",
+            DeliveryState::Dead { .. } => "dead",
+            DeliveryState::Skipped { .. } => "skipped",
+        },
+        reason: why.reason,
+        reason_text: status.state.reason().map(|reason| reason.text()),
+        explanation: &why.explanation,
+        attempt_count: status.attempts,
+        retry_count: status.retries,
+        next_attempt: why.next_attempt,
+        next_retry_at: why.next_attempt.filter(|_| status.attempts > 0),
+        stop_date: *stop_date,
+        last_attempt_at: last.map(|last| last.started_at),
+        status_code: last.and_then(|last| last.status_code),
+        response_duration_ms: last.map(|last| attempt::millis(last.duration)),
+        error: error.filter(|error| !error.is_empty()),
+        error_detail,
+        created_at: view.created_at,
+        settled_at: status.state.settled_at(),
+        discarded: status.state.reason().is_some() && !view.in_dead_letter,
+        attempts: None,
+    }
 }
 
 pub(crate) async fn list(
@@ -277,9 +207,9 @@ pub(crate) async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let phase = phase(query.query.get("state").as_deref(), &["query", "state"])?;
-    let app = api.application(&caller, app).await?.id;
-    pages(&api, &query, DeliveryList::Of(app, phase), Owner::Application(app)).await
+    let phase = query.query.text("state").and_then(phase).unwrap_or(Phase::Any);
+    let app = api.ask(&caller).application(&app).await?;
+    pages(&api, &query, DeliveryQuestions::Application(app), phase).await
 }
 
 /// The dead letter of all applications, or of one.
@@ -288,53 +218,36 @@ pub(crate) async fn dead_letter(
     query: PageQuery<Cursor>,
     caller: Caller,
 ) -> Result<Response, Error> {
-    let org = caller.org();
-    let (list, owner) = match query.query.get("app") {
-        Some(app) => {
-            let app = api.application(&caller, app.into_owned()).await?.id;
-            (DeliveryList::Of(app, Phase::Dead), Owner::Application(app))
-        }
-        None => (DeliveryList::DeadLetter(org), Owner::Organization(org)),
+    let questions = api.ask(&caller);
+    let scope = match query.query.text("app") {
+        Some(app) => DeliveryQuestions::Application(questions.application(app).await?),
+        None => DeliveryQuestions::DeadLetter(questions),
     };
-    pages(&api, &query, list, owner).await
+    pages(&api, &query, scope, Phase::Dead).await
 }
 
 async fn pages(
     api: &Api,
     query: &PageQuery<Cursor>,
-    list: DeliveryList,
-    owner: Owner,
+    scope: DeliveryQuestions<'_>,
+    phase: Phase,
 ) -> Result<Response, Error> {
-    // What goes out next comes first; of everything else the newest.
-    let order = match list {
-        DeliveryList::Of(_, Phase::Pending) => Order::Ascending,
-        _ => Order::Descending,
-    };
+    // Pending deliveries in the order of their next attempts; all others with the newest first.
+    let order = if phase == Phase::Pending { Order::Ascending } else { Order::Descending };
     let (page, order) = query.ask(query.order.unwrap_or(order));
-    let filter = Written::in_query(&query.query).read(api, owner, "query").await?;
-    let from = page.after.map(|cursor| api.delivery_ids.place(cursor));
-    if from.is_some_and(|place| !list.has(place)) {
+    let filter = filter(&query.query, &scope).await?;
+    let from = page.after.map(|cursor| api.delivery_ids.position(cursor));
+    if from.is_some_and(|position| !scope.has(phase, position)) {
         let message = "belongs to a list of another `state`; leave it out to start from the beginning";
         return Err(Problem::value(&["query", "iterator"], message).into());
     }
-    let ask = DeliveriesQuery { list, filter, from, order, limit: page.limit, walk: WALK };
-    let found = api.engine.store().delivery_list(ask).await?;
-    let (places, views): (Vec<DeliveryPosition>, Vec<_>) = found.found.into_iter().unzip();
-    let items: Vec<_> = places.into_iter().zip(tell(api, views).await?).collect();
-    let stopped = found.stopped.map(|place| api.delivery_ids.cursor(place));
-    let listed = query.list_walked(items, stopped, |(place, _)| api.delivery_ids.cursor(*place));
-    Ok(listed.render(|(_, told)| told.render(api)))
-}
-
-/// One delivery of an application; another's is not there, as far as the caller can tell.
-pub(crate) async fn find(api: &Api, app: AppId, id: &str) -> Result<DeliveryView, Error> {
-    let seq = api.delivery_ids.read(id)?;
-    let found = api.engine.store().delivery_views(app, vec![seq]).await?.pop();
-    found.ok_or_else(|| {
-        Error::not_found(
-            "The application has no such delivery; GET /api/v1/app/{app_id}/delivery lists those that it has",
-        )
-    })
+    let selection = DeliverySelection { phase, filter, from, order, limit: page.limit };
+    let found = scope.deliveries(selection).await?;
+    let (positions, views): (Vec<DeliveryPosition>, Vec<_>) = found.found.into_iter().unzip();
+    let items: Vec<_> = positions.into_iter().zip(scope.explain(views).await?).collect();
+    let stopped = found.stopped.map(|position| api.delivery_ids.cursor(position));
+    let listed = query.list_walked(items, stopped, |(position, _)| api.delivery_ids.cursor(*position));
+    Ok(listed.render(|(_, explained)| render(api, explained)))
 }
 
 pub(crate) async fn show(
@@ -343,16 +256,15 @@ pub(crate) async fn show(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let app = api.application(&caller, app).await?.id;
-    let view = find(&api, app, &id).await?;
-    let scope = AttemptScope::Delivery(view.status.message, view.status.seq);
-    let attempts = attempt::newest(&api, scope, ATTEMPTS).await?;
-    let endpoint = api.engine.store().lane_endpoints(vec![view.status.endpoint]).await?.pop();
-    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
-    let told = tell(&api, vec![view]).await?;
-    let rendered = told.first().map(|told| DeliveryOut {
-        attempts: Some(attempts.iter().map(|attempt| attempt::render(attempt, url, content)).collect()),
-        ..told.render(&api)
+    let app = api.ask(&caller).application(&app).await?;
+    let view = app.delivery(api.delivery_ids.read(&id)?).await?;
+    let newest = ListRange::page(Page { after: None, limit: MAX_ATTEMPTS_SHOWN }, Order::Descending);
+    let attempts = attempts_of(&app, &view, newest).await?;
+    let explained = DeliveryQuestions::Application(app).explain(vec![view]).await?;
+    let rendered = explained.first().map(|explained| {
+        let rendered = attempts.list.items.iter();
+        let rendered = rendered.map(|attempt| attempt::render(attempt, attempts.url(attempt), content));
+        DeliveryOut { attempts: Some(rendered.collect()), ..render(&api, explained) }
     });
     Ok(json::answer(StatusCode::OK, &rendered))
 }
@@ -364,11 +276,21 @@ pub(crate) async fn attempts(
     caller: Caller,
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let app = api.application(&caller, app).await?.id;
-    let status = find(&api, app, &id).await?.status;
-    let scope = AttemptScope::Delivery(status.message, status.seq);
-    let attempts = attempt::read(&api, scope, &query).await?;
-    let endpoint = api.engine.store().lane_endpoints(vec![status.endpoint]).await?.pop();
-    let url = endpoint.as_ref().map_or("", |endpoint| endpoint.config.url.as_str());
-    Ok(attempts.render(|attempt| attempt::render(attempt, url, content)))
+    let app = api.ask(&caller).application(&app).await?;
+    let view = app.delivery(api.delivery_ids.read(&id)?).await?;
+    let (page, order) = query.ask(Order::Descending);
+    let AttemptsPage { list, urls, .. } = attempts_of(&app, &view, ListRange::page(page, order)).await?;
+    let listed = query.list_walked(list.items, list.stopped, |attempt| attempt.id);
+    let url = urls.get(&view.status.endpoint).map_or("", String::as_str);
+    Ok(listed.render(|attempt| attempt::render(attempt, url, content)))
+}
+
+async fn attempts_of(
+    app: &ApplicationQuestions<'_>,
+    view: &DeliveryView,
+    part: ListRange<AttemptId>,
+) -> Result<AttemptsPage, Error> {
+    let fields = AttemptFields { responses: true, messages: false };
+    let of = AttemptsOf::Delivery(&view.status);
+    Ok(app.attempts(of, AttemptSelection::default(), part, fields).await?)
 }

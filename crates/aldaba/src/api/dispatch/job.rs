@@ -1,4 +1,4 @@
-//! The ends of jobs, told to the URLs that the jobs were given.
+//! Job webhooks: notify the URL of a job that the job finished.
 
 use super::{Record, STATES};
 use crate::api::dispatch;
@@ -13,9 +13,9 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, MessageId, OrgId};
+use aldaba_delivery::{MessageId, OrgId};
 use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
-use aldaba_store::{ApplicationRef, Dispatch, DispatchKind, DispatchesQuery, ListRange, Order, Page};
+use aldaba_store::{Dispatch, DispatchKind, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -27,33 +27,33 @@ use std::ops::Range;
 use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/job";
-/// The policy and the wire profile of what is told about jobs.
-const WAY: &str = "job-status";
+/// The policy and the wire profile of job webhooks.
+const POLICY: &str = "job-status";
 const EVENT_TYPE: &str = "job.status";
 const FIELDS: &[&str] = &["jobId", "jobType", "status", "result", "error", "webhookUrl", "completedAt"];
-const LONGEST_NAME: usize = 256;
-const LONGEST_ERROR: usize = 64 << 10;
-/// The moments, in milliseconds, that go out as they were given: with a year of four digits, and before the last that
-/// can be shown.
-const SENDABLE: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
+const MAX_NAME_LENGTH: usize = 256;
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// The moments, in milliseconds, that are sent as they were given: with a four-digit year, and before the last one
+/// that can be shown.
+const SENDABLE_MILLIS: Range<i64> = -62_167_219_200_000..253_402_207_200_000;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
             .keyed()
-            .named("v1.job.create", "Tells the URL of a job that the job has ended")
+            .named("v1.job.create", "Notifies a job's URL that the job finished")
             .takes::<JobIn>()
             .answers::<NotDispatched>(StatusCode::OK)
             .answers::<JobDispatched<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
-            .named("v1.job.list", "Lists what was told about jobs, newest first")
+            .named("v1.job.list", "Lists the job webhooks, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .query("jobId", Form::Text, "Only of this job")
             .time_limited()
             .lists::<JobOut<'_>>(),
         Route::get("/app/{app_id}/job/{job_id}", Access::Read, show)
-            .named("v1.job.get", "Shows what was last told about a job, and how far it has come")
+            .named("v1.job.get", "Shows the newest webhook of a job with its status")
             .answers::<JobOut<'_>>(StatusCode::OK),
     ]
 }
@@ -121,7 +121,7 @@ struct JobOut<'a> {
     record: Record<'a>,
 }
 
-/// What a receiver gets.
+/// The payload that a receiver gets.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload<'a> {
@@ -133,7 +133,7 @@ struct Payload<'a> {
     completed_at: String,
 }
 
-/// Of a stored one.
+/// A stored payload.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told<'a> {
@@ -141,7 +141,7 @@ struct Told<'a> {
     job_type: Cow<'a, str>,
 }
 
-/// The one field whose exact text counts.
+/// The field whose exact text is sent.
 #[derive(Deserialize)]
 struct Given<'a> {
     #[serde(default, borrow)]
@@ -165,7 +165,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let mut fields = body.text().fields()?;
@@ -178,8 +178,8 @@ async fn create(
     let job_id = fields.checked("jobId", job_id, |id| job_name(id));
     let job_type = fields.required_string("jobType");
     let job_type = fields.checked("jobType", job_type, |name| match name.chars().count() {
-        1..=LONGEST_NAME if !name.chars().any(char::is_control) => Ok(()),
-        _ => Err(format!("is 1 to {LONGEST_NAME} characters, and none that controls")),
+        1..=MAX_NAME_LENGTH if !name.chars().any(char::is_control) => Ok(()),
+        _ => Err(format!("is 1 to {MAX_NAME_LENGTH} characters, and none that controls")),
     });
     let status = fields.required_string("status");
     let status = fields.checked("status", status, |status| match status.as_str() {
@@ -188,16 +188,16 @@ async fn create(
     });
     let error = fields.string("error");
     let error = fields.checked("error", error, |error| match error.len() {
-        ..=LONGEST_ERROR => Ok(()),
-        length => Err(format!("may be {LONGEST_ERROR} bytes long at most; it is {length}")),
+        ..=MAX_ERROR_BYTES => Ok(()),
+        length => Err(format!("may be {MAX_ERROR_BYTES} bytes long at most; it is {length}")),
     });
-    // An empty one is none, as for the workers that ask `if (!job.webhookUrl)`.
+    // An empty URL counts as none, as for workers that check `if (!job.webhookUrl)`.
     let url = fields.string("webhookUrl").filter(|url| !url.is_empty());
     let is_told = url.is_some();
     let target = body::target(&api, &mut fields, "webhookUrl", url);
     let completed_at = fields.moment("completedAt");
     let completed_at =
-        fields.checked("completedAt", completed_at, |at| match SENDABLE.contains(&at.millis()) {
+        fields.checked("completedAt", completed_at, |at| match SENDABLE_MILLIS.contains(&at.millis()) {
             true => Ok(()),
             false => Err("must be a moment from the year 0000 to the 30th of December 9999".to_owned()),
         });
@@ -220,29 +220,28 @@ async fn create(
     let new = NewDispatch {
         url: url.clone(),
         credentials,
-        policy: WAY.to_owned(),
-        profile: Some(WAY.to_owned()),
+        policy: POLICY.to_owned(),
+        profile: Some(POLICY.to_owned()),
         key: None,
         headers: EndpointHeaders::default(),
         job: Some(job_id.clone()),
         event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
-    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
-    let (sent, _) = api.engine.dispatch(&which, new).await.map_err(|error| match error {
-        // What the schema is about is made of the fields of the request, and they have the same names.
+    let (sent, _) = api.engine.dispatch(&application.by_id(), new).await.map_err(|error| match error {
+        // The schema's problems lie in fields of the request, which have the same names.
         DispatchError::Send(SendError::Unfit(unfit)) => {
             Error::problems(schema_violations::problems(&unfit, &["body"]))
         }
         other => other.into(),
     })?;
     if let SendReceipt::Repeated { message } = sent
-        && let Some(before) = api.engine.store().dispatch(application.id, message).await?
+        && let Some(before) = application.find_dispatch(message).await?
     {
         let record = render(&api, caller.org(), &before);
         return Ok(json::answer(StatusCode::ACCEPTED, &JobDispatched { dispatched: true, record }));
     }
     let (id, at) = dispatch::sent_at(&sent);
-    let most = api.engine.policies().of(caller.org(), WAY).limit.attempts;
+    let most = api.engine.policies().of(caller.org(), POLICY).limit.attempts;
     let record = JobOut {
         id,
         job_id: &job_id,
@@ -253,13 +252,13 @@ async fn create(
     Ok(json::sized_answer(StatusCode::ACCEPTED, &JobDispatched { dispatched: true, record }, size))
 }
 
-/// What can stand in a header.
+/// Checks that a name can be sent as a header.
 fn job_name(id: &str) -> Result<(), String> {
-    let fits = (1..=LONGEST_NAME).contains(&id.len())
+    let fits = (1..=MAX_NAME_LENGTH).contains(&id.len())
         && id.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && id.trim_ascii() == id;
     let why =
-        || format!("is sent as a header: 1 to {LONGEST_NAME} signs of ASCII, with no space at its ends");
+        || format!("is sent as a header: 1 to {MAX_NAME_LENGTH} signs of ASCII, with no space at its ends");
     if fits { Ok(()) } else { Err(why()) }
 }
 
@@ -268,18 +267,7 @@ async fn show(
     caller: Caller,
     Ids((app, job)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let newest = ListRange::page(Page { after: None, limit: 1 }, Order::Descending);
-    let ask = DispatchesQuery {
-        app: application.id,
-        how: DispatchKind::AsJob,
-        job: Some(job),
-        state: None,
-        part: newest,
-        bytes: usize::MAX,
-    };
-    let found = api.engine.store().dispatches(ask).await?.items.pop();
-    let found = found.ok_or_else(|| Error::not_found("Nothing was told about such a job"))?;
+    let found = api.ask(&caller).application(&app).await?.job(job).await?;
     Ok(json::answer(StatusCode::OK, &render(&api, caller.org(), &found)))
 }
 
@@ -289,11 +277,11 @@ async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let job = query.query.get("jobId").map(Cow::into_owned);
-    let ask = dispatch::ask(&api, &mut query, DispatchKind::AsJob)?;
-    let app: AppId = api.application(&caller, app).await?.id;
-    let _turn = api.turns.next().await?;
-    let found = api.engine.store().dispatches(DispatchesQuery { app, job, ..ask }).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let job = query.query.text("jobId").map(str::to_owned);
+    let dispatches = dispatch::selection(&api, application.id, &mut query, DispatchKind::AsJob);
+    let _turn = api.page_permits.next().await?;
+    let found = application.dispatches(DispatchesQuery { job, ..dispatches }).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))
 }

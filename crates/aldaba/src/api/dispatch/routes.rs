@@ -1,4 +1,4 @@
-//! Sending to a URL that is no endpoint.
+//! Sends to URLs that are no endpoints.
 
 use crate::api::endpoint::body;
 use crate::api::endpoint::headers;
@@ -8,7 +8,6 @@ use crate::api::message::body::{DEEPEST, MAX_TAGS, too_deep};
 use crate::api::request::body::{Pending, Received};
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Fields, ReadField};
-use crate::api::request::query::Query;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -18,7 +17,7 @@ use crate::token::Caller;
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp, split_timeout};
 use aldaba_engine::wire::{BasicCredentials, TargetUrl};
 use aldaba_engine::{NewDispatch, NewEvent, SendReceipt};
-use aldaba_store::{ApplicationRef, DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
+use aldaba_store::{DeliveryState, Dispatch, DispatchKind, DispatchState, DispatchesQuery};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -28,7 +27,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/dispatch";
-/// The type of what is dispatched without one.
+/// The event type of a dispatch without one.
 const EVENT_TYPE: &str = "dispatch";
 const FIELDS: &[&str] = &[
     "url",
@@ -48,20 +47,23 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post(PATH, Access::Send, create)
             .keyed()
-            .named("v1.dispatch.create", "Sends a payload to a URL that is no endpoint")
+            .named("v1.dispatch.create", "Sends a payload to a URL that is not an endpoint")
             .takes::<DispatchIn>()
             .answers::<DispatchOut<'_>>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
-            .named("v1.dispatch.list", "Lists what was dispatched, newest first")
+            .named("v1.dispatch.list", "Lists the dispatched messages, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
             .lists::<DispatchOut<'_>>(),
         Route::get("/app/{app_id}/dispatch/secret", Access::ReadSecrets, secret)
-            .named("v1.dispatch.get-secret", "Shows the key that signs what is dispatched without a secret")
+            .named(
+                "v1.dispatch.get-secret",
+                "Shows the key that signs dispatched messages without their own secret",
+            )
             .answers::<SecretOut>(StatusCode::OK),
         Route::get("/app/{app_id}/dispatch/{msg_id}", Access::Read, show)
-            .named("v1.dispatch.get", "Shows what was dispatched, and how far it has come")
+            .named("v1.dispatch.get", "Shows a dispatched message with its status")
             .answers::<DispatchOut<'_>>(StatusCode::OK),
     ]
 }
@@ -171,7 +173,7 @@ impl<'a> Record<'a> {
             attempts: delivery.status.attempts,
             max_attempts: api.engine.policies().of(org, policy).limit.attempts,
             last_status_code: last.and_then(|last| last.status_code),
-            // What ended without an attempt has no error of one.
+            // A delivery that ended without an attempt has no error of an attempt.
             last_error: error.or_else(|| ended.filter(|_| last.is_none())),
             last_attempt_at: last.map(|last| last.started_at),
             created_at: message.created_at,
@@ -179,7 +181,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// One that was accepted a moment ago.
+    /// A message that was just accepted.
     pub(crate) fn new(url: &'a str, payload: &'a str, max_attempts: Option<u32>, at: Timestamp) -> Self {
         Self {
             url,
@@ -208,7 +210,7 @@ fn render<'a>(api: &Api, org: OrgId, dispatch: &'a Dispatch) -> DispatchOut<'a> 
     }
 }
 
-/// The one field whose exact text counts.
+/// The field whose exact text is sent.
 #[derive(Deserialize)]
 struct Payload<'a> {
     #[serde(default, borrow)]
@@ -257,7 +259,7 @@ fn read(
     Ok((NewDispatch { url, credentials, policy, profile, key, headers, job: None, event }, payload))
 }
 
-/// A payload that can be kept and sent.
+/// Checks the size and the depth of a payload.
 pub(crate) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload: &str) -> Result<(), Error> {
     let most = api.limits.payload;
     if payload.len() > most {
@@ -269,7 +271,7 @@ pub(crate) fn check_payload(api: &Api, fields: &mut Fields, name: &str, payload:
     Ok(())
 }
 
-/// A URL and the credentials that were in it.
+/// The URL, and the credentials that were in it.
 pub(crate) fn parts(target: Option<TargetUrl>) -> Result<(String, Option<(String, String)>), Error> {
     let target = target.ok_or_else(Error::server)?;
     let credentials = target.credentials.map(|BasicCredentials { user, password }| (user, password));
@@ -283,14 +285,13 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
-    let which = ApplicationRef { org: caller.org(), key: application.id.to_string() };
-    let (sent, endpoint_id) = api.engine.dispatch(&which, dispatch.clone()).await?;
+    let (sent, endpoint_id) = api.engine.dispatch(&application.by_id(), dispatch.clone()).await?;
     if let SendReceipt::Repeated { message } = sent
-        && let Some(before) = api.engine.store().dispatch(application.id, message).await?
+        && let Some(before) = application.find_dispatch(message).await?
     {
         return Ok(json::answer(StatusCode::ACCEPTED, &render(&api, caller.org(), &before)));
     }
@@ -310,11 +311,11 @@ async fn create(
     Ok(json::sized_answer(StatusCode::ACCEPTED, &out, 512 + payload.len()))
 }
 
-/// What was accepted, and when.
+/// The accepted message, and when it was accepted.
 pub(crate) fn sent_at(sent: &SendReceipt) -> (MessageId, Timestamp) {
     match sent {
         SendReceipt::New { message, at, .. } => (*message, *at),
-        // It is no longer kept; its key is.
+        // The message is no longer kept; its key is.
         SendReceipt::Repeated { message } => (*message, message.created_at()),
     }
 }
@@ -324,10 +325,7 @@ async fn show(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let missing = || Error::not_found("The application has dispatched nothing of this id");
-    let message = api.engine.store().message(application.id, key).await?.ok_or_else(missing)?;
-    let found = api.engine.store().dispatch(application.id, message.id).await?.ok_or_else(missing)?;
+    let found = api.ask(&caller).application(&app).await?.dispatch(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&api, caller.org(), &found)))
 }
 
@@ -337,41 +335,32 @@ async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let ask = ask(&api, &mut query, DispatchKind::ByAddress)?;
-    let application = api.application(&caller, app).await?;
-    let _turn = api.turns.next().await?;
-    let found = api.engine.store().dispatches(DispatchesQuery { app: application.id, ..ask }).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let dispatches = selection(&api, application.id, &mut query, DispatchKind::ByAddress);
+    let _turn = api.page_permits.next().await?;
+    let found = application.dispatches(dispatches).await?;
     let listed = query.list_walked(found.items, found.stopped, |dispatch| dispatch.message.id);
     Ok(listed.render(|dispatch| render(&api, caller.org(), dispatch)))
 }
 
-/// What a list is asked for, but for whose it is.
-pub(crate) fn ask(
+/// Which dispatches a list has.
+pub(crate) fn selection(
     api: &Api,
+    app: AppId,
     query: &mut PageQuery<MessageId>,
     how: DispatchKind,
-) -> Result<DispatchesQuery, Error> {
-    let (state, within) = (state(&query.query)?, query.query.within()?);
-    let part = query.part(within, api.engine.clock().now());
-    let app = AppId::from_bytes([0; 20]);
-    Ok(DispatchesQuery { app, how, job: None, state, part, bytes: PAGE_BYTES })
-}
-
-fn state(query: &Query) -> Result<Option<DispatchState>, Error> {
-    Ok(match query.get("status").as_deref() {
-        None => None,
-        Some("pending") => Some(DispatchState::Pending),
-        Some("success") => Some(DispatchState::Delivered),
-        Some("failed") => Some(DispatchState::Failed),
-        Some(other) => {
-            let message = format!("expected {}; it is {other}", STATES.join(", "));
-            return Err(Problem::value(&["query", "status"], message).into());
-        }
-    })
+) -> DispatchesQuery {
+    let state = query.query.text("status").map(|status| match status {
+        "pending" => DispatchState::Pending,
+        "success" => DispatchState::Delivered,
+        _ => DispatchState::Failed,
+    });
+    let part = query.part(query.query.within(), api.engine.clock().now());
+    DispatchesQuery { app, how, job: None, state, part, bytes: PAGE_BYTES }
 }
 
 async fn secret(State(api): State<Api>, caller: Caller, Ids(app): Ids<String>) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
+    let application = api.ask(&caller).application(&app).await?;
     let key = api.engine.dispatch_key(application.id).secret_text().to_string();
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }

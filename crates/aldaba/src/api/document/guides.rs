@@ -1,4 +1,5 @@
-//! README.md, the guides of `docs/` and the recipes of `docs/recipes/` as pages. They are made when the server is built (`build.rs`) and lie in the binary as they are served.
+//! README.md, the guides of `docs/` and the recipes of `docs/recipes/` as pages. The build makes them (`build.rs`);
+//! the binary has them as they are served.
 
 use crate::api::response::error::Error;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,7 @@ pub(crate) const ALL: &[Guide] = include!(concat!(env!("OUT_DIR"), "/guides.rs")
 
 const STYLE_NAME: &str = "guides.css";
 const STYLE: &str = include_str!("guides.css");
-/// A guide is text: nothing runs, and nothing comes from elsewhere.
+/// A guide is text: no scripts, and nothing from other hosts.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,8 +1,8 @@
-//! The API's document (OpenAPI 3.1), made from the table of routes.
+//! The API's document (OpenAPI 3.1), made from the declared routes.
 
 use super::guides::{self, Guide};
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Answer, Form, Parameter, Route, Shape};
+use crate::api::routing::route::{BodySchema, Form, Parameter, ResponseBody, Route};
 use crate::api::source::inbound_request;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ has an example that is accepted as it stands; ids in paths are those of your own
 `example.com` are placeholders: put a receiver of your own in their place, or the server sends its requests, and its retries, there. Begin \
 with `POST /api/v1/app`, then an endpoint, then a message. [How do I …?](/docs/guides/README) answers by recipes.";
 
-/// What the page begins with.
+/// The description at the top of the page.
 fn introduction() -> String {
     let link = |guide: &Guide| format!("- [{}](/docs/guides/{})", guide.title, guide.name);
     let links: Vec<_> = guides::ALL.iter().map(link).collect();
@@ -27,14 +27,14 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes {
         let shapes = route.answers.iter().filter_map(|(_, answer)| match answer {
-            Answer::Json(shape) | Answer::List(shape) => Some(shape),
-            Answer::Nothing | Answer::Error => None,
+            ResponseBody::Json(shape) | ResponseBody::List(shape) => Some(shape),
+            ResponseBody::Nothing | ResponseBody::Error => None,
         });
         for (name, schema) in shapes.chain(&route.body).flat_map(|shape| (shape.schemas)()) {
             schemas.insert(name, serde_json::to_value(schema).unwrap_or_default());
         }
         for (_, answer) in &route.answers {
-            if let Answer::List(shape) = answer {
+            if let ResponseBody::List(shape) = answer {
                 schemas.insert(list_name(shape), list_schema(shape));
             }
         }
@@ -64,7 +64,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     })
 }
 
-/// What senders speak to. It lies beside the API: who has the token in its path needs no other.
+/// The URLs of sources. They are outside of the API: the token in the path is the only credential.
 fn describe_door() -> Value {
     let parameters = json!([{
         "name": "token",
@@ -91,7 +91,8 @@ fn describe_door() -> Value {
     });
     let errors = |statuses: &[u16]| {
         let statuses = statuses.iter().filter_map(|status| StatusCode::from_u16(*status).ok());
-        let described = statuses.map(|status| (status.as_str().to_owned(), content(status, &Answer::Error)));
+        let described =
+            statuses.map(|status| (status.as_str().to_owned(), content(status, &ResponseBody::Error)));
         described.collect::<Map<_, _>>()
     };
     let mut posted = errors(&[400, 401, 404, 405, 408, 409, 413, 422, 429, 431, 503, 507]);
@@ -149,7 +150,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// The resource that the route is about: the middle of its id, as words.
+/// The resource of the route: the middle of its id, as words.
 fn tag(route: &Route) -> String {
     let resource = route.id.split('.').nth(1).unwrap_or("other");
     let words = resource.split('-').map(|word| {
@@ -197,9 +198,10 @@ fn query_parameter(parameter: &Parameter) -> Value {
         "description": parameter.about,
         "schema": match parameter.form {
             Form::Boolean => json!({"type": "boolean"}),
+            Form::OnlyFalse(_) => json!({"type": "boolean", "enum": [false]}),
             Form::Integer { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
             Form::Moment => json!({"type": "string", "format": "date-time"}),
-            Form::Text => json!({"type": "string"}),
+            Form::Text | Form::CheckedText(_) => json!({"type": "string"}),
             Form::Names => json!({"type": "array", "items": {"type": "string"}}),
             Form::OneOf(names) => json!({"type": "string", "enum": names}),
             Form::OneNumberOf(numbers) => json!({"type": "integer", "enum": numbers}),
@@ -214,25 +216,26 @@ fn query_parameter(parameter: &Parameter) -> Value {
 
 fn responses(route: &Route) -> Map<String, Value> {
     let own = route.answers.iter().map(|(status, answer)| (*status, content(*status, answer)));
-    let common = common_errors(route).into_iter().map(|status| (status, content(status, &Answer::Error)));
-    // What the route says itself comes last and counts.
+    let common =
+        common_errors(route).into_iter().map(|status| (status, content(status, &ResponseBody::Error)));
+    // The route's own responses come last and replace the common ones.
     common.chain(own).map(|(status, described)| (status.as_str().to_owned(), described)).collect()
 }
 
-/// The errors that a route has by what it takes.
+/// The errors of every route of this kind.
 fn common_errors(route: &Route) -> Vec<StatusCode> {
-    // Too much work, or a store that cannot answer now.
+    // An overloaded server, or a store that cannot respond now.
     let mut statuses = vec![StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_REQUEST];
     if route.access != Access::Open {
         statuses.extend([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS]);
-        // What speaks for one application, once that is gone.
+        // A caller for one application, once that is deleted.
         statuses.push(StatusCode::NOT_FOUND);
     }
-    // What an idempotency key has made may be deleted by now.
+    // The result of an idempotency key may have been deleted.
     if route.path.contains('{') || route.keyed {
         statuses.push(StatusCode::NOT_FOUND);
     }
-    if route.body.is_some() || !route.query.is_empty() || route.refuses_parameters() {
+    if route.body.is_some() || !route.any_query {
         statuses.push(StatusCode::UNPROCESSABLE_ENTITY);
     }
     if route.body.is_some() {
@@ -244,7 +247,7 @@ fn common_errors(route: &Route) -> Vec<StatusCode> {
     statuses
 }
 
-fn content(status: StatusCode, answer: &Answer) -> Value {
+fn content(status: StatusCode, answer: &ResponseBody) -> Value {
     let body = |media: &str, schema: Value| {
         let mut media_types = Map::new();
         media_types.insert(media.to_owned(), json!({ "schema": schema }));
@@ -253,13 +256,13 @@ fn content(status: StatusCode, answer: &Answer) -> Value {
     let json = "application/json";
     let mut described = json!({"description": status.canonical_reason().unwrap_or_default()});
     match answer {
-        Answer::Nothing => {}
-        Answer::Json(shape) => described["content"] = body(json, reference(&shape.name)),
-        Answer::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
-        Answer::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
+        ResponseBody::Nothing => {}
+        ResponseBody::Json(shape) => described["content"] = body(json, reference(&shape.name)),
+        ResponseBody::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
+        ResponseBody::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
             described["content"] = body(json, reference("Problems"));
         }
-        Answer::Error => described["content"] = body(json, reference("Error")),
+        ResponseBody::Error => described["content"] = body(json, reference("Error")),
     }
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         described["headers"] = json!({"retry-after": {
@@ -274,11 +277,11 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-fn list_name(shape: &Shape) -> String {
+fn list_name(shape: &BodySchema) -> String {
     format!("List{}", shape.name)
 }
 
-fn list_schema(shape: &Shape) -> Value {
+fn list_schema(shape: &BodySchema) -> Value {
     json!({
         "type": "object",
         "required": ["data", "iterator", "done"],

@@ -1,5 +1,5 @@
-//! The API's document and the page that shows it. Everything comes out of the binary: it works where nothing
-//! else can be reached.
+//! The API's document and the page that shows it. Both come from the binary, so they work without access to other
+//! hosts.
 
 use super::{guides, openapi};
 use crate::api::Api;
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use utoipa_swagger_ui::Config;
 
 const INDEX: &str = "index.html";
-/// The page's own, before it gets ours.
+/// The page's own title, which ours replaces.
 const TITLE: &str = "<title>Swagger UI</title>";
 const DOCUMENT: &str = "/api/v1/openapi.json";
 /// The page styles itself with inline style attributes, and shows pictures from `data:`.
@@ -30,15 +30,15 @@ pub(crate) fn router() -> Router<Api> {
     Router::new()
         .route(DOCUMENT, get(async move || show(&document).await))
         .route("/", get(async || Redirect::temporary("/docs")))
-        // Its files are named relative to it.
+        // Its files are relative to it.
         .route("/docs", get(async || Redirect::temporary("/docs/index.html")))
         .route("/docs/{*file}", get(async move |Path(file): Path<String>| serve(&file, index)))
         .route("/docs/guides", get(async || guides::list()))
         .route("/docs/guides/{*name}", get(async |Path(name): Path<String>| guides::show(&name)))
 }
 
-/// Most servers are never asked for the document, and making it takes ten times its size: it is made at the first request, off
-/// the API's threads, and kept as bytes.
+/// Most servers never serve the document, and making it takes ten times its size: the first request makes it, off the
+/// API's threads, and it is kept as bytes.
 async fn show(document: &OnceCell<Bytes>) -> Response {
     let make = async || {
         let made = || Bytes::from(openapi::document(&crate::api::routes()).to_string());

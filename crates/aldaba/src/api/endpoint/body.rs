@@ -198,7 +198,7 @@ pub(crate) fn patched(current: &Endpoint, parsed: Parsed<EndpointPatch>) -> Pars
     Parsed { value: patch.over(whole), fields }
 }
 
-/// It reads so already. Whoever sends back what they have read turns nothing off.
+/// It reads so already: a client that sends back what it has read turns nothing off.
 pub(crate) fn turns_off_again(current: &Endpoint, disabled: Option<bool>) -> bool {
     disabled == Some(true) && reads_disabled(current)
 }

@@ -1,4 +1,4 @@
-//! The filter of an endpoint, as callers write it.
+//! Reads the filter of an endpoint.
 
 use crate::api::request::json::Fields;
 use aldaba_api::Json;

@@ -1,6 +1,5 @@
-//! Headers that an endpoint's owner wants with every request.
+//! Headers that the endpoint adds to every request.
 
-use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
@@ -25,12 +24,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.endpoint.get-headers", "Shows the headers that are sent with every request")
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(PATH, Access::Manage, replace)
-            .named("v1.endpoint.update-headers", "Sends these headers and no others with every request")
+            .named("v1.endpoint.update-headers", "Replaces the headers that are sent with every request")
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),
         Route::patch(PATH, Access::Manage, patch)
-            .named("v1.endpoint.patch-headers", "Changes some of the headers; null takes one away")
+            .named("v1.endpoint.patch-headers", "Changes some of the headers; null removes one")
             .takes::<HeadersPatch>()
             .answers_nothing()
             .may_conflict(),
@@ -98,7 +97,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let headers = api.engine.directory().headers(&endpoint)?;
     let out = HeadersOut { headers: headers.shown().collect(), sensitive: headers.sensitive().collect() };
     Ok(json::answer(StatusCode::OK, &out))
@@ -110,14 +109,14 @@ pub(crate) async fn replace(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(&["headers", "sensitive"]);
     fields.require("headers");
-    let hidden = fields.set_or_empty("sensitive", MOST_CHANGED, |_| Ok(()));
+    let hidden = fields.set_or_empty("sensitive", MAX_CHANGES, |_| Ok(()));
     let given = fields.strings("headers", EndpointHeaders::MAX_HEADERS);
     let is_given = |name: &String| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    // Whoever sends back what they have read does not mean to lose what they cannot see.
+    // A client that sends back what it has read does not mean to lose hidden headers.
     if let Some(lost) = hidden.iter().find(|name| !is_given(name)) {
         let message =
             format!("the value of `{lost}` is not shown: give it in `headers`, or change some with PATCH");
@@ -136,11 +135,11 @@ async fn patch(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(&["headers", "deleteHeaders"]);
-    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
-    let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));
+    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MAX_CHANGES);
+    let removed = fields.set("deleteHeaders", MAX_CHANGES, |_| Ok(()));
     fields.finish()?;
     changes.extend(removed.into_iter().map(|name| (name, None)));
     let set =
@@ -149,5 +148,5 @@ async fn patch(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Names in one request.
-const MOST_CHANGED: usize = 250;
+/// Header names in one request.
+const MAX_CHANGES: usize = 250;

@@ -1,6 +1,6 @@
-//! The health of an endpoint: as part of it, its changes, and its resumption.
+//! The health of an endpoint, its changes, and resuming.
 
-use super::{find, render as render_endpoint};
+use super::render as render_endpoint;
 use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -26,12 +26,12 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/health", Access::Read, changes)
-            .named("v1.endpoint.health", "Lists how the endpoint's condition has changed, newest first")
+            .named("v1.endpoint.health", "Lists the changes of an endpoint's health, newest first")
             .ordered()
             .lists::<ChangeOut<'_>>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
-            .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
+            .named("v1.endpoint.resume", "Sets the endpoint active again and releases its held deliveries")
             .may_take::<Described<Resume>>()
             .answers::<ResumedOut>(StatusCode::OK)
             .may_conflict(),
@@ -58,7 +58,7 @@ fn render_error(last: &StoredError) -> LastError {
         .into()
 }
 
-/// How a change is named in a list.
+/// The position of a change in its list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(i64);
 
@@ -102,12 +102,13 @@ pub(crate) async fn changes(
     State(api): State<Api>,
     query: PageQuery<Number>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
     let (Page { after, limit }, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let page = Page { after: after.map(|Number(number)| HealthChangeNumber(number)), limit };
-    let found = api.engine.store().health_changes(endpoint.id, page, order).await?;
+    let found = app.health_changes(&endpoint, page, order).await?;
     Ok(query.list(found, false, |change| Number(change.number.0)).render(render_change))
 }
 
@@ -127,23 +128,24 @@ struct ResumedOut {
     endpoint: aldaba_api::Endpoint,
 }
 
-/// Makes an endpoint active again and lets go what is held for it.
+/// Sets an endpoint active again, which releases its held deliveries.
 pub(crate) async fn resume(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let Resume { recover } = pending.read().await?.text().parse_or_none()?.finish()?;
     let recover = recover.unwrap_or_default();
     let directory = api.directory(&caller);
     let outage = match recover {
-        true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
+        true => directory.resume_and_recover(&endpoint, replay::DEFAULT_RATE, once).await?,
         false => directory.resume_endpoint(&endpoint).await?,
     };
-    let endpoint = api.endpoint(endpoint.app, endpoint.id.to_string()).await?;
+    let endpoint = app.endpoint(&endpoint.id.to_string()).await?;
     let resumed = ResumedOut {
         changed: outage.is_some(),
         failing_since: outage.as_ref().and_then(|outage| outage.failing_since),

@@ -1,15 +1,16 @@
-//! The public halves of signing keys, for whoever verifies.
+//! The public halves of signing keys, for receivers that verify.
 //!
-//! Anybody may ask, without a token. So what is asked again is answered from memory, what has to be made is made one
-//! at a time, and all of it together has a rate: it cannot take anything from others.
+//! Anybody may ask, without a token. So repeated requests are answered from memory, responses are made one at a time,
+//! and all requests together have a rate: they cannot take anything from other callers.
 
 use crate::api::request::ids::Ids;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::{Missing, PublicQuestions};
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_store::{Order, Page};
+use aldaba_store::Page;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -25,16 +26,16 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-/// Endpoints that are read at a time, and whose secrets cost as much as a request.
-const SLICE: usize = 100;
-/// Requests a second, of all callers together.
-const A_SECOND: u32 = 100;
-/// Requests that may be saved up.
-const BURST: u32 = 200;
-/// Bytes of the answers that are remembered. When there are more, all are forgotten.
-const REMEMBERED_BYTES: usize = 4 << 20;
-/// What remembering an answer costs besides its bytes.
-const ANSWER_BYTES: usize = 200;
+/// Endpoints in one read. Opening their secrets costs as much as a request.
+const ENDPOINTS_PER_READ: usize = 100;
+/// Requests per second, of all callers together.
+const REQUESTS_PER_SECOND: u32 = 100;
+/// Requests that unused time may add.
+const MAX_BURST: u32 = 200;
+/// Bytes of the cached responses. When there are more, the cache is cleared.
+const MAX_CACHE_BYTES: usize = 4 << 20;
+/// The cost of a cached response besides its bytes.
+const ENTRY_BYTES: usize = 200;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -69,24 +70,24 @@ struct PublicKey {
     endpoints: Vec<String>,
 }
 
-/// What is remembered, and what was asked for lately.
+/// The cached responses, and the rate of requests.
 #[derive(Debug)]
 pub(crate) struct KeySets {
-    answers: Mutex<Answers>,
-    /// Whoever makes an answer has this.
+    answers: Mutex<KeySetCache>,
+    /// Held while a response is made.
     making: Semaphore,
     rate: Mutex<Rate>,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
-    by_application: HashMap<AppId, Answer>,
+struct KeySetCache {
+    by_application: HashMap<AppId, CachedKeySet>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Answer {
-    /// Of the application's configuration.
+struct CachedKeySet {
+    /// The version of the application's configuration.
     version: u64,
     /// When the first of its keys stops signing.
     until: Option<Timestamp>,
@@ -105,34 +106,34 @@ impl KeySets {
         counts.then(|| answer.body.clone())
     }
 
-    fn keep(&self, app: AppId, answer: Answer) {
+    fn keep(&self, app: AppId, answer: CachedKeySet) {
         let mut answers = self.answers.lock();
-        let size = |answer: &Answer| answer.body.len() + ANSWER_BYTES;
+        let size = |answer: &CachedKeySet| answer.body.len() + ENTRY_BYTES;
         let more = size(&answer);
         if let Some(before) = answers.by_application.remove(&app) {
             answers.bytes -= size(&before);
         }
-        if answers.bytes + more > REMEMBERED_BYTES {
-            *answers = Answers::default();
+        if answers.bytes + more > MAX_CACHE_BYTES {
+            *answers = KeySetCache::default();
         }
-        if more <= REMEMBERED_BYTES {
+        if more <= MAX_CACHE_BYTES {
             answers.bytes += more;
             answers.by_application.insert(app, answer);
         }
     }
 }
 
-/// A token bucket: when what was used will have been earned, on the monotonic clock.
+/// A token bucket: when the used tokens will have been earned, on the monotonic clock.
 #[derive(Debug, Default)]
 struct Rate(Duration);
 
 impl Rate {
-    const EACH: Duration = Duration::from_nanos(1_000_000_000 / A_SECOND as u64);
+    const EACH: Duration = Duration::from_nanos(1_000_000_000 / REQUESTS_PER_SECOND as u64);
 
-    /// How long until it is worth trying again, if there is no token now.
+    /// Takes a token, or says how long to wait.
     fn take(&mut self, now: Duration) -> Result<(), Duration> {
         let after = self.0.max(now) + Self::EACH;
-        match after.checked_sub(now + Self::EACH * BURST) {
+        match after.checked_sub(now + Self::EACH * MAX_BURST) {
             Some(over) if !over.is_zero() => Err(over),
             _ => {
                 self.0 = after;
@@ -141,7 +142,7 @@ impl Rate {
         }
     }
 
-    /// Counts more, whether there are tokens for it or not.
+    /// Counts further requests, with or without tokens for them.
     fn charge(&mut self, requests: u32, now: Duration) {
         self.0 = self.0.max(now) + Self::EACH * requests;
     }
@@ -150,38 +151,31 @@ impl Rate {
 fn refusal(wait: Duration) -> Error {
     let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
     let detail = format!(
-        "Public keys are asked for more than {A_SECOND} times a second, by all together. Keep what you have read, and \
+        "Public keys are asked for more than {REQUESTS_PER_SECOND} times a second, by all together. Keep what you have read, and \
          try again in {seconds} s"
     );
     Error::too_many(Code::RateLimited, detail, seconds)
 }
 
-/// Public, as keys for verifying are; an application is named by its id alone here, because names are an
-/// organization's.
+/// Public, like all keys for verifying. An application is named by its id alone, because uids belong to an
+/// organization.
 async fn public_keys(State(api): State<Api>, Ids(app): Ids<String>) -> Result<Response, Error> {
     api.key_sets.rate.lock().take(api.engine.clock().monotonic()).map_err(refusal)?;
-    let app: AppId = app.parse().map_err(|_| missing())?;
+    let app: AppId = app.parse().map_err(|_| Missing::PublicApplication)?;
     if let Some(body) = remembered(&api, app).await? {
         return Ok(answer(body));
     }
     let Ok(_making) = api.key_sets.making.acquire().await else { return Err(Error::server()) };
-    // Whoever was first has made it for those who wait.
+    // The request before this one may have made it.
     if let Some(body) = remembered(&api, app).await? {
         return Ok(answer(body));
     }
-    // The version first: what has changed since is asked for again.
-    let version = api.engine.store().application_version(app).await?.ok_or_else(missing)?;
+    // The version first: a later change makes the next request read again.
+    let version = PublicQuestions(&api.engine).application_version(app).await?;
     let (set, until) = make(&api, app).await?;
     let body = Bytes::from(serde_json::to_vec(&set).unwrap_or_default());
-    api.key_sets.keep(app, Answer { version, until, body: body.clone() });
+    api.key_sets.keep(app, CachedKeySet { version, until, body: body.clone() });
     Ok(answer(body))
-}
-
-fn missing() -> Error {
-    Error::not_found(
-        "There is no application with this id; GET /api/v1/app lists them. This route takes ids (app_…) only: it needs no token, \
-         so that nothing says whose uid is meant",
-    )
 }
 
 fn answer(body: Bytes) -> Response {
@@ -189,16 +183,16 @@ fn answer(body: Bytes) -> Response {
 }
 
 async fn remembered(api: &Api, app: AppId) -> Result<Option<Bytes>, Error> {
-    let version = api.engine.store().application_version(app).await?.ok_or_else(missing)?;
+    let version = PublicQuestions(&api.engine).application_version(app).await?;
     Ok(api.key_sets.find(app, version, api.engine.clock().now()))
 }
 
 async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Error> {
     let mut found: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
     let mut first_end: Option<Timestamp> = None;
-    let mut page = Page { after: None, limit: SLICE };
+    let mut page = Page { after: None, limit: ENDPOINTS_PER_READ };
     loop {
-        let endpoints = api.engine.store().endpoints(app, page, Order::Ascending).await?;
+        let endpoints = PublicQuestions(&api.engine).signing_endpoints(app, page).await?;
         api.key_sets.rate.lock().charge(1, api.engine.clock().monotonic());
         for endpoint in &endpoints {
             for (key, until) in api.engine.directory().public_keys(endpoint)? {
@@ -207,10 +201,10 @@ async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Erro
             }
         }
         match endpoints.last() {
-            Some(last) if endpoints.len() == SLICE => page.after = Some(last.id),
+            Some(last) if endpoints.len() == ENDPOINTS_PER_READ => page.after = Some(last.id),
             _ => break,
         }
-        // Others have their turn.
+        // Lets other requests run.
         tokio::task::yield_now().await;
     }
     let key = |(key, endpoints): ([u8; 32], Vec<String>)| PublicKey {
@@ -233,8 +227,8 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn answer(version: u64, until: Option<Timestamp>, bytes: usize) -> Answer {
-        Answer { version, until, body: vec![b'x'; bytes].into() }
+    fn answer(version: u64, until: Option<Timestamp>, bytes: usize) -> CachedKeySet {
+        CachedKeySet { version, until, body: vec![b'x'; bytes].into() }
     }
 
     #[test]
@@ -252,16 +246,16 @@ mod tests {
         let sets = KeySets::new();
         let app = |n: u8| AppId::from_bytes([n; 20]);
         for n in 0..100 {
-            sets.keep(app(n), answer(1, None, REMEMBERED_BYTES / 20));
+            sets.keep(app(n), answer(1, None, MAX_CACHE_BYTES / 20));
             assert!(sets.find(app(n), 1, at(0)).is_some());
             let held: usize = sets.answers.lock().by_application.values().map(|one| one.body.len()).sum();
-            assert!(held <= REMEMBERED_BYTES);
+            assert!(held <= MAX_CACHE_BYTES);
         }
-        sets.keep(app(1), answer(1, None, REMEMBERED_BYTES + 1));
+        sets.keep(app(1), answer(1, None, MAX_CACHE_BYTES + 1));
         assert!(sets.find(app(1), 1, at(0)).is_none(), "too large to be remembered");
         sets.keep(app(2), answer(1, None, 10));
         sets.keep(app(2), answer(2, None, 20));
-        assert_eq!(sets.answers.lock().bytes, 20 + ANSWER_BYTES);
+        assert_eq!(sets.answers.lock().bytes, 20 + ENTRY_BYTES);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The messages that go, or went, to an endpoint, and how far each has come.
+//! The messages of an endpoint, and the progress of each.
 
 use crate::api::attempt::Status;
 use crate::api::delivery::RetriesOut;
@@ -11,15 +11,15 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
+use crate::questions::EndpointMessagesPage;
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{
-    DeliveryState, DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, MessageProgress, Seq,
+    DeliveryState, DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, MessageProgress,
 };
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/msg", Access::Read, list)
             .named(
                 "v1.message-attempt.list-attempted-messages",
-                "Lists the messages of an endpoint, newest first, and how far each has come",
+                "Lists the messages of an endpoint with the status of each, newest first",
             )
             .query(
                 "status",
@@ -83,7 +83,7 @@ fn render<'a>(
     EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt, retries }
 }
 
-/// What a status stands for; nothing: for everything.
+/// The progress that a status means; empty: any.
 fn progress(status: Option<i64>, expanded: bool) -> Vec<MessageProgress> {
     match status {
         Some(0) => vec![MessageProgress::Delivered],
@@ -103,21 +103,21 @@ async fn list(
     caller: Caller,
     Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let status = query.query.one_of("status", &STATUSES)?;
-    let expanded = query.query.boolean("expanded_statuses", false)?;
-    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
-    let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
+    let expanded = query.query.boolean("expanded_statuses", false);
     let now = api.engine.clock().now();
-    let part = query.part(within, now);
-    let progress = progress(status, expanded);
-    let payloads = message::payloads(content);
-    let ask = EndpointMessagesQuery { app, endpoint: endpoint.id, progress, filter, part, payloads };
-    let _turn = api.turns.next_if(content.0).await?;
-    let found = api.engine.store().endpoint_messages(ask).await?;
-    let seqs = found.items.iter().map(|item| item.delivery.seq).collect();
-    let views = api.engine.store().delivery_views(app, seqs).await?;
-    let views: BTreeMap<Seq, DeliveryView> = views.into_iter().map(|view| (view.status.seq, view)).collect();
-    let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
-    Ok(listed.render(|item| render(item, (&endpoint, now), views.get(&item.delivery.seq), content, expanded)))
+    let selection = EndpointMessagesQuery {
+        app: app.id,
+        endpoint: endpoint.id,
+        progress: progress(query.query.number("status"), expanded),
+        filter: query.query.message_filter(),
+        part: query.part(query.query.within(), now),
+        payloads: message::payloads(content),
+    };
+    let _turn = api.page_permits.next_if(content.0).await?;
+    let EndpointMessagesPage { list, deliveries } = app.endpoint_messages(selection).await?;
+    let listed = query.list_walked(list.items, list.stopped, |item| item.message.id);
+    Ok(listed
+        .render(|item| render(item, (&endpoint, now), deliveries.get(&item.delivery.seq), content, expanded)))
 }

@@ -14,7 +14,7 @@ pub(crate) mod secret;
 pub(crate) mod send_example;
 
 pub(crate) use routes::{
-    EndpointIn, EndpointOut, EndpointUpdateIn, create, delete, find, list, put, reads_disabled, render, show,
+    EndpointIn, EndpointOut, EndpointUpdateIn, create, delete, list, put, reads_disabled, render, show,
     some_items,
 };
 

@@ -1,6 +1,5 @@
-//! The client certificate that an endpoint's receiver is shown.
+//! The client certificate for requests to an endpoint.
 
-use super::find;
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -20,7 +19,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::Read, show)
-            .named("v1.endpoint.get-mtls", "Tells which client certificate the endpoint's receiver is shown")
+            .named("v1.endpoint.get-mtls", "Shows the client certificate of an endpoint")
             .answers::<CertificateOut>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, set)
             .named("v1.endpoint.update-mtls", "Sets the client certificate and its private key")
@@ -28,11 +27,11 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, unset)
-            .named("v1.endpoint.delete-mtls", "Takes the client certificate away")
+            .named("v1.endpoint.delete-mtls", "Deletes the client certificate")
             .answers_nothing()
             .may_conflict(),
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls-config", Access::Read, status)
-            .named("v1.endpoint.mtls-config", "Tells whether there is a client certificate")
+            .named("v1.endpoint.mtls-config", "Shows whether there is a client certificate")
             .answers::<MtlsOut>(StatusCode::OK),
     ]
 }
@@ -47,7 +46,7 @@ struct IdentityIn {
 
 example!(IdentityIn, {"identity": include_str!("mtls_example.pem")});
 
-/// What may be told of a certificate.
+/// The public part of a certificate.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CertificateOut {
@@ -60,7 +59,7 @@ struct MtlsOut {
     config: Option<CertificateOut>,
 }
 
-/// Its private key never leaves the server.
+/// The private key never leaves the server.
 fn render(identity: &Identity) -> CertificateOut {
     CertificateOut { certificate_sha256: identity.certificate_fingerprint() }
 }
@@ -84,19 +83,19 @@ pub(crate) async fn set(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let identity = read(&endpoint, pending.read().await?.text())?;
     api.directory(&caller).set_identity(&endpoint, Some(identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Taking away what is not there is no failure.
+/// Removing a missing certificate succeeds.
 pub(crate) async fn unset(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     api.directory(&caller).set_identity(&endpoint, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -106,20 +105,20 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     match api.engine.directory().identity(&endpoint)? {
         Some(identity) => Ok(json::answer(StatusCode::OK, &render(&identity))),
         None => Err(Error::not_found("The endpoint has no client certificate")),
     }
 }
 
-/// The same without a 404 where there is none.
+/// Shows whether there is a certificate, without a 404.
 pub(crate) async fn status(
     State(api): State<Api>,
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let identity = api.engine.directory().identity(&endpoint)?;
     let status = MtlsOut { enabled: identity.is_some(), config: identity.as_deref().map(render) };
     Ok(json::answer(StatusCode::OK, &status))

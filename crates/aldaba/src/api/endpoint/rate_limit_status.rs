@@ -1,6 +1,5 @@
-//! Whether an endpoint's rate holds back what is due.
+//! Tells whether a rate limit delays an endpoint's deliveries.
 
-use super::find;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::routing::auth::Access;
@@ -8,7 +7,6 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::Timestamp;
-use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -18,7 +16,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/rate-limit-status", Access::Read, show)
-            .named("v1.endpoint.get-throttling-status", "Tells whether a rate holds back what is due")
+            .named("v1.endpoint.get-throttling-status", "Shows whether a rate limit delays deliveries")
             .answers::<EndpointThrottleRateStatusOut>(StatusCode::OK),
     ]
 }
@@ -46,11 +44,10 @@ struct EndpointThrottleRateStatusOut {
 async fn show(
     State(api): State<Api>,
     caller: Caller,
-    Ids(keys): Ids<(String, String)>,
+    Ids((app, endpoint)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
-    let which = ApplicationRef { org: endpoint.org, key: endpoint.app.to_string() };
-    let application = api.engine.store().application(which).await?;
+    let app = api.ask(&caller).application(&app).await?;
+    let endpoint = app.endpoint(&endpoint).await?;
     let throttled_since = api.engine.throttled_since(endpoint.id).await;
     let out = EndpointThrottleRateStatusOut {
         status: match throttled_since {
@@ -59,7 +56,7 @@ async fn show(
         },
         throttled_since,
         throttle_rate: endpoint.config.throttle_rate,
-        application_throttle_rate: application.and_then(|application| application.throttle_rate),
+        application_throttle_rate: app.throttle_rate,
     };
     Ok(json::answer(StatusCode::OK, &out))
 }

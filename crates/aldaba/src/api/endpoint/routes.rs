@@ -10,12 +10,13 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::{ApplicationQuestions, Missing};
 use crate::token::Caller;
 use aldaba_api::read::Parsed;
 use aldaba_api::{EndpointPatch, EndpointState, EndpointUpdate, NewEndpoint};
-use aldaba_delivery::{AppId, EndpointId, HealthStatus};
+use aldaba_delivery::{EndpointId, HealthStatus};
 use aldaba_engine::{ChangeError, CreateOutcome, IdempotencyDigest, NewEndpoint as Checked};
-use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
+use aldaba_store::{Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -36,7 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<EndpointOut>(),
         Route::post("/app/{app_id}/endpoint", Access::Manage, create)
             .keyed()
-            .named("v1.endpoint.create", "Makes an endpoint")
+            .named("v1.endpoint.create", "Creates an endpoint")
             .takes::<EndpointIn>()
             .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -45,10 +46,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
             .keyed()
-            .named(
-                "v1.endpoint.update",
-                "Puts another configuration in the place of the endpoint's, or makes it",
-            )
+            .named("v1.endpoint.update", "Replaces the configuration of an endpoint, or creates it")
             .takes::<EndpointUpdateIn>()
             .answers::<EndpointOut>(StatusCode::OK)
             .answers::<EndpointOut>(StatusCode::CREATED)
@@ -59,7 +57,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
-            .named("v1.endpoint.delete", "Removes an endpoint")
+            .named("v1.endpoint.delete", "Deletes an endpoint")
             .answers_nothing(),
     ]
 }
@@ -78,7 +76,7 @@ pub(crate) fn render(endpoint: &Endpoint) -> aldaba_api::Endpoint {
     aldaba_api::Endpoint::of(EndpointUpdate { disabled, ..whole(&endpoint.config) }, state)
 }
 
-/// Turned off by its operator, or by what its receiver did: callers look here for both.
+/// Whether the operator or the receiver has disabled the endpoint: callers look here for both.
 pub(crate) fn reads_disabled(endpoint: &Endpoint) -> bool {
     endpoint.config.disabled || endpoint.health.status.is_given_up()
 }
@@ -94,18 +92,18 @@ pub(crate) async fn create(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(application.org, &[]);
     let offer = Offer { caller: &caller, asked_before: &[] };
     let new = checked::<NewEndpoint>(&api, &offer, pending.read().await?.text().parse(false)?)?;
-    let Application { org, id, .. } = application;
-    let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
-    match api.directory(&caller).create_endpoint(which, new, once).await {
+    match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
             Ok(json::answer(StatusCode::CREATED, &render(&made)))
         }
-        Err(error) => Err(api.refusal(error, Subject::Endpoint { app: id, endpoint: None }, uid).await),
+        Err(error) => Err(api
+            .refusal(&caller, error, Subject::Endpoint { app: application.id, endpoint: None }, uid)
+            .await),
     }
 }
 
@@ -115,19 +113,10 @@ pub(crate) async fn list(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let found = api.engine.store().endpoints(application.id, page, order).await?;
+    let found = application.endpoints(page, order).await?;
     Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
-}
-
-pub(crate) async fn find(
-    api: &Api,
-    caller: &Caller,
-    (app, endpoint): (String, String),
-) -> Result<Endpoint, Error> {
-    let application = api.application(caller, app).await?;
-    api.endpoint(application.id, endpoint).await
 }
 
 pub(crate) async fn show(
@@ -135,32 +124,28 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
 /// A change of an endpoint, or what makes it.
 #[derive(Clone)]
-enum Change {
+enum EndpointRequest {
     Put(Parsed<EndpointUpdate>),
     Patch(Parsed<EndpointPatch>),
 }
 
 fn may_be_made(key: &str) -> Result<(), Error> {
-    ids::may_be_made(
-        "ep_",
-        key,
-        "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
-    )
+    ids::may_be_made("ep_", key, Missing::Endpoint)
 }
 
 struct EndpointChange<'a> {
     api: &'a Api,
     caller: &'a Caller,
-    app: AppId,
+    app: ApplicationQuestions<'a>,
     key: String,
     once: IdempotencyDigest,
-    change: Change,
+    change: EndpointRequest,
 }
 
 impl Replace for EndpointChange<'_> {
@@ -168,15 +153,19 @@ impl Replace for EndpointChange<'_> {
     /// With the credentials that go with it, where they change, and whether the endpoint is resumed.
     type New = (Checked, Option<Credentials>, bool);
 
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
+
     fn key(&self) -> &str {
         &self.key
     }
 
     async fn find(&self) -> Result<Option<Endpoint>, Error> {
-        if let Change::Patch(_) = &self.change {
-            return self.api.endpoint(self.app, self.key.clone()).await.map(Some);
+        if let EndpointRequest::Patch(_) = &self.change {
+            return Ok(Some(self.app.endpoint(&self.key).await?));
         }
-        Ok(self.api.engine.store().endpoint(self.app, self.key.clone()).await?)
+        Ok(self.app.find_endpoint(&self.key).await?)
     }
 
     fn may_be_made(&self) -> Result<(), Error> {
@@ -187,28 +176,27 @@ impl Replace for EndpointChange<'_> {
         let asked_before = current.map_or(&[][..], |current| &current.config.event_types);
         let offer = Offer { caller: self.caller, asked_before };
         match (self.change.clone(), current) {
-            (Change::Put(parsed), None) => {
+            (EndpointRequest::Put(parsed), None) => {
                 let mut new = checked(self.api, &offer, parsed)?;
                 new.config.uid.get_or_insert_with(|| self.key.clone());
                 Ok((new, None, false))
             }
-            (Change::Put(parsed), Some(current)) => {
+            (EndpointRequest::Put(parsed), Some(current)) => {
                 let (disabled, has_uid) = (parsed.value.disabled, parsed.fields.gives("uid"));
                 let mut new = checked(self.api, &offer, parsed)?;
                 if turns_off_again(current, disabled) {
                     new.config.disabled = current.config.disabled;
                 }
-                // Whoever names it so in the path means it to keep that name, or the same request would make another
-                // the next time.
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
                 if !has_uid && current.config.uid.as_ref() == Some(&self.key) {
                     new.config.uid = Some(self.key.clone());
                 }
-                // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+                // Credentials are never shown: a client that sends back the URL it has read does not mean to drop them.
                 let same = new.config.url == current.config.url && new.credentials.is_none();
                 let credentials = (!same).then(|| new.credentials.clone());
                 Ok((new, credentials, disabled == Some(false)))
             }
-            (Change::Patch(parsed), current) => {
+            (EndpointRequest::Patch(parsed), current) => {
                 let current = current.ok_or_else(Error::server)?;
                 let (resumes, has_url) = (parsed.value.disabled == Some(false), parsed.fields.gives("url"));
                 let new = checked(self.api, &offer, patched(current, parsed))?;
@@ -219,8 +207,8 @@ impl Replace for EndpointChange<'_> {
     }
 
     async fn create(&self, (new, ..): Self::New) -> Result<Endpoint, ChangeError> {
-        let which = ApplicationRef { org: self.caller.org(), key: self.app.to_string() };
-        let made = self.api.directory(self.caller).create_endpoint(which, new, self.once).await?;
+        let directory = self.api.directory(self.caller);
+        let made = directory.create_endpoint(self.app.by_id(), new, self.once).await?;
         let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) = made;
         Ok(made)
     }
@@ -235,39 +223,37 @@ impl Replace for EndpointChange<'_> {
     }
 
     fn subject(&self, current: Option<&Endpoint>) -> Subject {
-        current.map_or(Subject::Endpoint { app: self.app, endpoint: None }, Subject::from)
+        current.map_or(Subject::Endpoint { app: self.app.id, endpoint: None }, Subject::from)
     }
 }
 
-/// Changes the fields that are given. What waits goes out under the new configuration from the next
-/// attempt on.
+/// Changes the given fields. Pending deliveries use the new configuration from the next attempt on.
 pub(crate) async fn patch(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let app = api.application(&caller, app).await?.id;
-    let change = Change::Patch(pending.read().await?.text().parse(true)?);
+    let app = api.ask(&caller).application(&app).await?;
+    let change = EndpointRequest::Patch(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once: None, change };
     let (status, changed) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&changed)))
 }
 
-/// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
+/// Replaces the configuration of an endpoint, or creates it. Secret and headers stay.
 pub(crate) async fn put(
     State(api): State<Api>,
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let once = pending.once(application.org, &[key.as_bytes()]);
-    let app = application.id;
-    if api.engine.store().endpoint(app, key.clone()).await?.is_none() {
+    let app = api.ask(&caller).application(&app).await?;
+    let once = pending.once(app.org, &[key.as_bytes()]);
+    if app.find_endpoint(&key).await?.is_none() {
         may_be_made(&key)?;
     }
-    let change = Change::Put(pending.read().await?.text().parse(true)?);
+    let change = EndpointRequest::Put(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once, change };
     let (status, changed) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&changed)))
@@ -278,7 +264,7 @@ pub(crate) async fn delete(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     api.directory(&caller).delete_endpoint(&endpoint).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,6 +1,5 @@
-//! Signing secrets: shown and rotated.
+//! Shows and rotates signing secrets.
 
-use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, ReadField};
@@ -22,7 +21,7 @@ use utoipa::ToSchema;
 /// Another secret, in the document.
 pub(crate) type RotateIn = Described<RotateSecret>;
 
-const DEFAULT_GRACE: u64 = 24 * 3600;
+const DEFAULT_GRACE_SECONDS: u64 = 24 * 3600;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -33,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .keyed()
             .named(
                 "v1.endpoint.rotate-secret",
-                "Signs with another key; the present one signs beside it for a while",
+                "Rotates the signing secret; the present one also signs for a while",
             )
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
@@ -52,7 +51,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let key = api.engine.directory().shown_secret(&endpoint)?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
 }
@@ -63,12 +62,12 @@ pub(crate) async fn rotate(
     Ids(keys): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let endpoint = find(&api, &caller, keys).await?;
+    let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let Parsed { value, mut fields } = pending.read().await?.text().parse_or_none::<RotateSecret>()?;
     let key = fields.signing_key("key", value.key.as_ref().map(Secret::reveal));
     fields.finish()?;
-    let grace = value.grace_period_seconds.map_or(DEFAULT_GRACE, u64::from);
+    let grace = value.grace_period_seconds.map_or(DEFAULT_GRACE_SECONDS, u64::from);
     let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))

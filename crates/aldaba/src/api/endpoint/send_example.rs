@@ -1,4 +1,4 @@
-//! An example of an event type, sent to one endpoint.
+//! Sends an example of an event type to one endpoint.
 
 use crate::api::message::{self, MessageOut};
 use crate::api::request::body::Pending;
@@ -10,17 +10,18 @@ use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_api::SendExample;
 use aldaba_delivery::OrgId;
 use aldaba_engine::{NewEvent, Schemas, SendError, SendReceipt};
-use aldaba_store::{ApplicationRef, Content, Message};
+use aldaba_store::{Content, Message};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 
-/// Whoever has just made an endpoint can send it without describing any event type.
+/// A new endpoint can be tested with it, without an event type.
 const PING: &str = "svix.ping";
 const PING_PAYLOAD: &[u8] = br#"{"success": true}"#;
 
@@ -28,7 +29,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/send-example", Access::Send, send)
             .keyed()
-            .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint alone")
+            .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint only")
             .takes::<Described<SendExample>>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED),
     ]
@@ -44,7 +45,7 @@ fn example(api: &Api, org: OrgId, name: &str, index: usize) -> Result<Bytes, Err
     let Some(described) = described else {
         return match name {
             PING => Ok(Bytes::from_static(PING_PAYLOAD)),
-            _ => Err(Error::not_found("There is no such event type; GET /api/v1/event-type lists them")),
+            _ => Err(Missing::EventType.into()),
         };
     };
     let schemas = described.schemas.as_deref().and_then(|text| Schemas::read(text).ok());
@@ -67,13 +68,11 @@ async fn send(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let endpoint = api.endpoint(application.id, key).await?;
+    let application = api.ask(&caller).application(&app).await?;
+    let endpoint = application.endpoint(&key).await?;
     if endpoint.direct {
-        // An address gets what is dispatched to it, and nothing else.
-        return Err(Error::not_found(
-            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
-        ));
+        // An address receives only what is dispatched to it.
+        return Err(Missing::Endpoint.into());
     }
     let org = application.org;
     let once = pending.once(org, &[endpoint.id.as_bytes()]);
@@ -82,8 +81,7 @@ async fn send(
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
     let content = Content::new(&event.event_type, event.payload.clone());
-    let which = ApplicationRef { org, key: application.id.to_string() };
-    let sent = api.engine.send(&which, event).await.map_err(|error| match error {
+    let sent = api.engine.send(&application.by_id(), event).await.map_err(|error| match error {
         SendError::Unfit(_) => no_example(format!(
             "Example {index} of `{event_type}` does not fit its own schema; mend one of the two"
         )),
@@ -92,7 +90,7 @@ async fn send(
     let (id, created_at) = match sent {
         SendReceipt::New { message, at, .. } => (message, at),
         SendReceipt::Repeated { message } => {
-            if let Some(before) = api.engine.store().message(application.id, message.to_string()).await? {
+            if let Some(before) = application.find_message(&message.to_string()).await? {
                 return Ok(answer(&before));
             }
             // Delivered and no longer kept; its key is.

@@ -4,7 +4,8 @@ pub(crate) mod body;
 pub(crate) mod import;
 mod routes;
 
-pub(crate) use routes::{apart, is_operational};
+pub(crate) use crate::questions::is_operational;
+pub(crate) use routes::apart;
 
 use crate::api::routing::route::Route;
 

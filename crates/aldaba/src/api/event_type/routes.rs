@@ -12,15 +12,14 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
+use crate::questions::{Missing, is_operational};
 use crate::token::Caller;
 use aldaba_api::{EventTypePatch, EventTypeState, EventTypeUpdate, NewEventType};
-use aldaba_delivery::{EventTypeId, Timestamp};
-use aldaba_engine::{ChangeError, OPERATIONAL_EVENTS, PutOutcome, management};
+use aldaba_engine::{ChangeError, PutOutcome};
 use aldaba_store::{EventType, Order};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -34,14 +33,14 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/event-type", Access::Read, list)
-            .named("v1.event-type.list", "Lists event types by their names")
+            .named("v1.event-type.list", "Lists event types by name")
             .query("include_archived", Form::Boolean, "Whether archived ones are listed; no, if not given")
             .with_content("Whether schemas are shown; no, if not given")
             .ordered()
             .lists::<EventTypeOut>(),
         Route::post("/event-type", Access::Administer, create)
             .keyed()
-            .named("v1.event-type.create", "Makes an event type, or revives an archived one")
+            .named("v1.event-type.create", "Creates an event type, or unarchives one")
             .takes::<Described<NewEventType>>()
             .answers::<EventTypeOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -49,7 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.event-type.get", "Shows an event type")
             .answers::<EventTypeOut>(StatusCode::OK),
         Route::put("/event-type/{event_type_name}", Access::Administer, put)
-            .named("v1.event-type.update", "Gives an event type other values, or makes it")
+            .named("v1.event-type.update", "Replaces an event type, or creates it")
             .takes::<Described<EventTypeUpdate>>()
             .answers::<EventTypeOut>(StatusCode::OK)
             .answers::<EventTypeOut>(StatusCode::CREATED)
@@ -60,7 +59,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EventTypeOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/event-type/{event_type_name}", Access::Administer, delete)
-            .named("v1.event-type.delete", "Archives an event type, or removes it")
+            .named("v1.event-type.delete", "Archives an event type, or deletes it")
             .query("expunge", Form::Boolean, "Whether it is removed for good; no, if not given")
             .answers_nothing()
             .may_conflict(),
@@ -76,18 +75,18 @@ fn render(event_type: &EventType) -> aldaba_api::EventType {
     aldaba_api::EventType::of(whole(event_type), state)
 }
 
-/// A name as an iterator. One that begins with `-` would look like the way back.
+/// A name as an iterator. A name that begins with `-` gets a mark, because `-` means backwards.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(String);
+struct NameCursor(String);
 
-impl fmt::Display for Place {
+impl fmt::Display for NameCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.0.starts_with('-') { "~" } else { "" };
         write!(f, "{mark}{}", self.0)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for NameCursor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -96,37 +95,9 @@ impl FromStr for Place {
     }
 }
 
-fn missing() -> Error {
-    Error::not_found("There is no such event type; GET /api/v1/event-type lists them")
-}
-
-/// One that can be changed.
+/// An event type that can be changed.
 fn find(api: &Api, caller: &Caller, name: &str) -> Result<Arc<EventType>, Error> {
-    let found = api.engine.event_types().get(caller.org(), name);
-    found.filter(|found| caller.sees(found)).ok_or_else(|| missing_or_own(caller, name))
-}
-
-/// An event of the server itself: there without being described, for the management organization alone.
-fn operational(name: &str) -> Arc<EventType> {
-    let (id, at) = (EventTypeId::from_bytes([0; 20]), Timestamp::from_millis(0));
-    Arc::new(EventType {
-        id,
-        org: management(),
-        name: name.to_owned(),
-        description: "An operational webhook of the server".to_owned(),
-        archived: false,
-        deprecated: false,
-        validate: false,
-        schemas: None,
-        feature_flags: Vec::new(),
-        group_name: None,
-        created_at: at,
-        updated_at: at,
-    })
-}
-
-pub(crate) fn is_operational(caller: &Caller, name: &str) -> bool {
-    caller.org() == management() && OPERATIONAL_EVENTS.contains(&name)
+    api.ask(caller).described_event_type(name).map_err(|_| missing_or_own(caller, name))
 }
 
 fn missing_or_own(caller: &Caller, name: &str) -> Error {
@@ -134,43 +105,26 @@ fn missing_or_own(caller: &Caller, name: &str) -> Error {
         let detail = format!("`{name}` is an event of the server itself. PUT describes it in your own words");
         return Error::conflict(detail);
     }
-    missing()
+    Missing::EventType.into()
 }
 
-/// By name; those of the server itself too, unless somebody has described them.
-fn all(api: &Api, caller: &Caller) -> Vec<Arc<EventType>> {
-    let mut types = api.engine.event_types().of_organization(caller.org());
-    if caller.org() == management() {
-        let missing = OPERATIONAL_EVENTS.iter().filter(|name| types.iter().all(|one| one.name != **name));
-        let missing: Vec<_> = missing.map(|name| operational(name)).collect();
-        types.extend(missing);
-        types.sort_by(|one, other| one.name.cmp(&other.name));
-    }
-    types
-}
-
-async fn list(State(api): State<Api>, query: PageQuery<Place>, caller: Caller) -> Result<Response, Error> {
-    let archived = query.query.boolean("include_archived", false)?;
-    let content = query.query.boolean("with_content", false)?;
-    let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let mut types = all(&api, &caller);
-    if order == Order::Descending {
-        types.reverse();
-    }
-    types.retain(|one| {
-        let beyond = page.after.as_ref().is_none_or(|after| match order {
-            Order::Ascending => one.name > after.0,
-            Order::Descending => one.name < after.0,
-        });
-        beyond && (archived || !one.archived) && caller.sees(one)
-    });
-    types.truncate(page.limit);
+async fn list(
+    State(api): State<Api>,
+    query: PageQuery<NameCursor>,
+    caller: Caller,
+) -> Result<Response, Error> {
+    let archived = query.query.boolean("include_archived", false);
+    let content = query.query.boolean("with_content", false);
+    let mut types = api.ask(&caller).event_types();
+    types.retain(|event_type| archived || !event_type.archived);
+    let order = query.order.unwrap_or(Order::Ascending);
+    let mut types = query.cut(types, order, |event_type| NameCursor(event_type.name.clone()));
     let fits = if content { fitting(&types) } else { types.len() };
     let more = fits < types.len();
     types.truncate(fits);
-    let listed = query.list(types, more, |one| Place(one.name.clone()));
-    Ok(listed.render(|one| {
-        let mut shown = render(one);
+    let listed = query.list(types, more, |event_type| NameCursor(event_type.name.clone()));
+    Ok(listed.render(|event_type| {
+        let mut shown = render(event_type);
         if !content {
             shown.schemas = None;
         }
@@ -178,7 +132,7 @@ async fn list(State(api): State<Api>, query: PageQuery<Place>, caller: Caller) -
     }))
 }
 
-/// How many of them are no more than a page may have of schemas; one at least.
+/// The number of event types whose schemas fit on a page; at least one.
 fn fitting(types: &[Arc<EventType>]) -> usize {
     let mut bytes = 0;
     let fits = |one: &&Arc<EventType>| {
@@ -189,10 +143,7 @@ fn fitting(types: &[Arc<EventType>]) -> usize {
 }
 
 async fn show(State(api): State<Api>, caller: Caller, Ids(name): Ids<String>) -> Result<Response, Error> {
-    let found = match find(&api, &caller, &name) {
-        Err(_) if is_operational(&caller, &name) => operational(&name),
-        found => found?,
-    };
+    let found = api.ask(&caller).event_type(&name)?;
     Ok(json::answer(StatusCode::OK, &render(&found)))
 }
 
@@ -207,7 +158,7 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
                     let detail = format!("There is an event type `{name}` already; PUT or PATCH changes it");
                     Error::new(StatusCode::CONFLICT, Code::EventTypeExists, detail)
                 }
-                ChangeError::NotFound => missing(),
+                ChangeError::NotFound => Missing::EventType.into(),
                 error => error.into(),
             },
         );
@@ -250,25 +201,14 @@ async fn patch(
     }
 }
 
-/// Whether the event type is removed for good.
-struct Expunge(bool);
-
-impl FromRequestParts<Api> for Expunge {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        Query::of(parts).boolean("expunge", false).map(Self)
-    }
-}
-
 async fn delete(
     State(api): State<Api>,
-    Expunge(expunge): Expunge,
+    query: Query,
     caller: Caller,
     Ids(name): Ids<String>,
 ) -> Result<StatusCode, Error> {
     let (directory, org) = (api.directory(&caller), caller.org());
-    let deleted = match expunge {
+    let deleted = match query.boolean("expunge", false) {
         true => directory.expunge_event_type(org, &name).await,
         false => directory.archive_event_type(org, &name).await,
     };
@@ -279,7 +219,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads schemas where no other request waits for the thread: many large ones take a while.
+/// Reads schemas on a blocking thread: many large ones take a while.
 pub(crate) async fn apart<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -296,15 +236,15 @@ mod tests {
     #[test]
     fn any_name_can_be_an_iterator_both_ways() {
         for name in ["a", "-a", "--", "a-b", "~"] {
-            let place = Place(name.to_owned());
-            let forwards = place.to_string();
+            let cursor = NameCursor(name.to_owned());
+            let forwards = cursor.to_string();
             assert!(!forwards.starts_with('-'), "{forwards}");
             if name == "~" {
-                assert!(forwards.parse::<Place>().is_err(), "it is no name");
+                assert!(forwards.parse::<NameCursor>().is_err(), "it is no name");
                 continue;
             }
-            assert_eq!(forwards.parse::<Place>().unwrap(), place);
+            assert_eq!(forwards.parse::<NameCursor>().unwrap(), cursor);
         }
-        assert!("a b".parse::<Place>().is_err());
+        assert!("a b".parse::<NameCursor>().is_err());
     }
 }

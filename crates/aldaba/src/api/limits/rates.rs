@@ -1,4 +1,4 @@
-//! How many requests a second an organization, and each of its applications, may make.
+//! Limits the requests per second of an organization, and of each of its applications.
 
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
@@ -15,24 +15,24 @@ use std::time::Duration;
 
 /// Locks, so that requests of different callers do not wait for each other.
 const SHARDS: usize = 16;
-/// Owners that one of them remembers. Past it those go who have made no request lately; if all have, all go,
-/// and begin anew with a full burst.
-const MOST_OWNERS: usize = 8192;
-/// Parts of a request. What only reads counts as one of them.
-const PARTS: u64 = 4;
+/// Owners that one shard remembers. Beyond, owners without recent requests are forgotten; if all have some, all are
+/// forgotten, and begin with a full burst.
+const MAX_OWNERS_PER_SHARD: usize = 8192;
+/// Parts of a request. A read counts as one part.
+const PARTS_PER_REQUEST: u64 = 4;
 
-/// Whose requests are counted together.
+/// Callers whose requests count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum RateOwner {
     Organization(OrgId),
     Application(OrgId, AppId),
-    /// Its sender.
+    /// The source's sender.
     Source(SourceId),
-    /// Whoever sends to it and is not its sender.
+    /// Senders to the source that are not verified.
     Strangers(SourceId),
 }
 
-impl Owner {
+impl RateOwner {
     fn bytes(&self) -> &[u8; 20] {
         match self {
             Self::Organization(org) => org.as_bytes(),
@@ -42,8 +42,8 @@ impl Owner {
     }
 }
 
-/// Every request pays for it, so it looks at no more than tells owners apart.
-impl Hash for Owner {
+/// Every request computes it, so it hashes no more than it needs.
+impl Hash for RateOwner {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.bytes());
     }
@@ -54,27 +54,27 @@ pub(crate) struct Rates {
     organization: Option<Rate>,
     application: Option<Rate>,
     source: Option<Rate>,
-    /// When each owner will have earned what it has used, in nanoseconds. One for which that is over has used
-    /// nothing, and need not be remembered.
-    shards: [Mutex<HashMap<Owner, u64>>; SHARDS],
+    /// When each owner will have earned the tokens it has used, in nanoseconds. An owner whose moment is over need
+    /// not be remembered.
+    shards: [Mutex<HashMap<RateOwner, u64>>; SHARDS],
 }
 
-/// A token bucket, counted in the time that a token takes to come.
+/// A token bucket, counted in the time that a token takes.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     a_second: u32,
-    /// Nanoseconds until another part of a request may be made.
+    /// Nanoseconds per part of a request.
     part: u64,
-    /// Nanoseconds that may be saved up.
+    /// Nanoseconds of unused time that may be saved.
     burst: u64,
 }
 
 impl Rate {
     /// `None`: any number.
     fn new(a_second: u32, burst: Duration) -> Option<Self> {
-        let part = 1_000_000_000_u64.checked_div(u64::from(a_second) * PARTS)?;
+        let part = 1_000_000_000_u64.checked_div(u64::from(a_second) * PARTS_PER_REQUEST)?;
         let burst = u64::try_from(burst.as_nanos()).unwrap_or(u64::MAX / 4);
-        Some(Self { a_second, part, burst: burst.max(part * PARTS) })
+        Some(Self { a_second, part, burst: burst.max(part * PARTS_PER_REQUEST) })
     }
 }
 
@@ -88,28 +88,28 @@ impl Rates {
         }
     }
 
-    fn of(&self, owner: &Owner) -> Option<Rate> {
+    fn of(&self, owner: &RateOwner) -> Option<Rate> {
         match owner {
-            Owner::Organization(_) => self.organization,
-            Owner::Application(..) => self.application,
-            Owner::Source(_) | Owner::Strangers(_) => self.source,
+            RateOwner::Organization(_) => self.organization,
+            RateOwner::Application(..) => self.application,
+            RateOwner::Source(_) | RateOwner::Strangers(_) => self.source,
         }
     }
 
-    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, u64>> {
+    fn shard(&self, owner: &RateOwner) -> &Mutex<HashMap<RateOwner, u64>> {
         let bytes = owner.bytes();
-        // The end of an id is random.
+        // The last byte of an id is random.
         &self.shards[usize::from(bytes[bytes.len() - 1]) % SHARDS]
     }
 
-    /// Takes a token for so many parts of a request, or says how long it takes until there is one.
-    fn take(&self, owner: Owner, parts: u64, now: Duration) -> Result<(), Duration> {
+    /// Takes tokens for this many parts of a request, or says how long to wait.
+    fn take(&self, owner: RateOwner, parts: u64, now: Duration) -> Result<(), Duration> {
         let Some(rate) = self.of(&owner) else { return Ok(()) };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX / 2);
         let mut owners = self.shard(&owner).lock();
-        if owners.len() >= MOST_OWNERS && !owners.contains_key(&owner) {
+        if owners.len() >= MAX_OWNERS_PER_SHARD && !owners.contains_key(&owner) {
             owners.retain(|_, earned_at| *earned_at > now);
-            if owners.len() >= MOST_OWNERS {
+            if owners.len() >= MAX_OWNERS_PER_SHARD {
                 owners.clear();
             }
         }
@@ -123,19 +123,19 @@ impl Rates {
         Ok(())
     }
 
-    /// Counts requests more, whether there are tokens for them or not: those that come later wait for them.
-    fn charge(&self, owner: Owner, requests: u64, now: Duration) {
+    /// Counts further requests, with or without tokens for them: later requests wait for the debt.
+    fn charge(&self, owner: RateOwner, requests: u64, now: Duration) {
         let Some(rate) = self.of(&owner) else { return };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX / 2);
         let mut owners = self.shard(&owner).lock();
         let earned_at = owners.entry(owner).or_insert(now);
-        let cost = rate.part.saturating_mul(PARTS).saturating_mul(requests);
+        let cost = rate.part.saturating_mul(PARTS_PER_REQUEST).saturating_mul(requests);
         *earned_at = now.max(*earned_at).saturating_add(cost);
     }
 }
 
-/// Lets a request in, unless its organization or its application has made too many. An application that is over
-/// its rate uses up nothing of its organization's.
+/// Admits a request, unless its organization or its application has exceeded its rate. A refused application uses up
+/// nothing of its organization's rate.
 pub(crate) async fn admit(
     api: &Api,
     caller: &Caller,
@@ -146,9 +146,9 @@ pub(crate) async fn admit(
     if rates.organization.is_none() && rates.application.is_none() {
         return Ok(());
     }
-    let parts = if matches!(*method, Method::GET | Method::HEAD) { 1 } else { PARTS };
+    let parts = if matches!(*method, Method::GET | Method::HEAD) { 1 } else { PARTS_PER_REQUEST };
     let now = api.engine.clock().monotonic();
-    let organization = Owner::Organization(caller.org());
+    let organization = RateOwner::Organization(caller.org());
     let application = match app.filter(|_| rates.application.is_some()) {
         Some(uri) => application(api, caller, uri).await?,
         None => None,
@@ -159,53 +159,52 @@ pub(crate) async fn admit(
     Ok(())
 }
 
-/// Counts what one request holds beyond the first: a batch is as much as its messages.
+/// Counts the content of one request beyond the first: a batch costs as much as its messages.
 pub(crate) fn charge(api: &Api, org: OrgId, app: AppId, more: usize) {
     let (now, more) = (api.engine.clock().monotonic(), u64::try_from(more).unwrap_or(u64::MAX));
-    for owner in [Owner::Organization(org), Owner::Application(org, app)] {
+    for owner in [RateOwner::Organization(org), RateOwner::Application(org, app)] {
         api.rates.charge(owner, more, now);
     }
 }
 
-/// The application that a path is about. By its id and by its uid it is the same one; whether there is one of an
-/// id is for the handler to say. Whoever is for one application alone uses up what is that one's, whatever the path
-/// says: others must neither suffer from it nor be found by it.
-async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<Owner>, Error> {
+/// The application in a path, by id or uid; the handler says whether it exists. A caller for one application uses up
+/// its own rate, whatever the path says: it must neither harm nor discover others.
+async fn application(api: &Api, caller: &Caller, uri: &Uri) -> Result<Option<RateOwner>, Error> {
     let key = uri.path().strip_prefix("/app/").and_then(|rest| rest.split('/').next());
     let Some(key) = key else { return Ok(None) };
     let org = caller.org();
     if let Some(only) = caller.app() {
-        return Ok(Some(Owner::Application(org, only)));
+        return Ok(Some(RateOwner::Application(org, only)));
     }
     if let Ok(app) = key.parse::<AppId>() {
-        return Ok(Some(Owner::Application(org, app)));
+        return Ok(Some(RateOwner::Application(org, app)));
     }
     let key = percent_decode_str(key).decode_utf8_lossy().into_owned();
     let found = api.engine.application_id(&ApplicationRef { org, key }).await?;
-    Ok(found.map(|app| Owner::Application(org, app)))
+    Ok(found.map(|app| RateOwner::Application(org, app)))
 }
 
-/// Lets a request of its sender in at a door, unless the source has had too many. It counts for nobody else: what comes
-/// from outside must not keep an organization from its own.
+/// Admits a request of a source's sender, unless the source has exceeded its rate. It counts for nothing else:
+/// senders must not use up the organization's rate.
 pub(crate) fn admit_sender(api: &Api, source: SourceId) -> Result<(), Error> {
-    at_door(api, Owner::Source(source))
+    take_for_source(api, RateOwner::Source(source))
 }
 
-/// The same for what did not show that it is the sender's. It uses up nothing of the sender's.
+/// Admits a request whose sender is not verified. It uses up nothing of the sender's rate.
 pub(crate) fn admit_stranger(api: &Api, source: SourceId) -> Result<(), Error> {
-    at_door(api, Owner::Strangers(source))
+    take_for_source(api, RateOwner::Strangers(source))
 }
 
-fn at_door(api: &Api, owner: Owner) -> Result<(), Error> {
+fn take_for_source(api: &Api, owner: RateOwner) -> Result<(), Error> {
     let now = api.engine.clock().monotonic();
-    api.rates.take(owner, PARTS, now).map_err(|wait| refusal(&api.rates, &owner, wait))
+    api.rates.take(owner, PARTS_PER_REQUEST, now).map_err(|wait| refusal(&api.rates, &owner, wait))
 }
 
-fn refusal(rates: &Rates, owner: &Owner, wait: Duration) -> Error {
+fn refusal(rates: &Rates, owner: &RateOwner, wait: Duration) -> Error {
     let whose = match owner {
-        Owner::Organization(_) => "organization",
-        Owner::Application(..) => "application",
-        Owner::Source(_) | Owner::Strangers(_) => "source",
+        RateOwner::Organization(_) => "organization",
+        RateOwner::Application(..) => "application",
+        RateOwner::Source(_) | RateOwner::Strangers(_) => "source",
     };
     let a_second = rates.of(owner).map_or(0, |rate| rate.a_second);
     let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
@@ -220,7 +219,7 @@ fn refusal(rates: &Rates, owner: &Owner, wait: Duration) -> Error {
 mod tests {
     use super::*;
 
-    const ORG: Owner = Owner::Organization(OrgId::from_bytes([1; 20]));
+    const ORG: RateOwner = RateOwner::Organization(OrgId::from_bytes([1; 20]));
 
     fn rates(organization: u32, application: u32, burst: u64) -> Rates {
         Rates::new(&RequestRates { organization, application, source: 0, burst: Duration::from_secs(burst) })
@@ -230,8 +229,8 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// How many are let in when they come as quickly as they can, from one moment to another.
-    fn let_in(rates: &Rates, owner: Owner, parts: u64, (from, to): (u64, u64)) -> usize {
+    /// The number of requests that are admitted between two moments, at 50 per millisecond.
+    fn let_in(rates: &Rates, owner: RateOwner, parts: u64, (from, to): (u64, u64)) -> usize {
         (from..to).flat_map(|at| [at; 50]).filter(|at| rates.take(owner, parts, millis(*at)).is_ok()).count()
     }
 
@@ -249,9 +248,9 @@ mod tests {
     fn a_read_is_a_quarter_and_others_are_not_concerned() {
         let rates = rates(10, 0, 1);
         assert_eq!(let_in(&rates, ORG, 1, (0, 1)), 40);
-        let other = Owner::Organization(OrgId::from_bytes([2; 20]));
+        let other = RateOwner::Organization(OrgId::from_bytes([2; 20]));
         assert_eq!(let_in(&rates, other, 4, (0, 1)), 10);
-        let application = Owner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes([1; 20]));
+        let application = RateOwner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes([1; 20]));
         assert_eq!(let_in(&rates, application, 4, (0, 1)), 50, "without a rate");
     }
 
@@ -281,20 +280,20 @@ mod tests {
         let owner = |number: u32| {
             let mut bytes = [0; 20];
             bytes[..4].copy_from_slice(&number.to_be_bytes());
-            Owner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes(bytes))
+            RateOwner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes(bytes))
         };
-        let most = u32::try_from(MOST_OWNERS).unwrap();
+        let most = u32::try_from(MAX_OWNERS_PER_SHARD).unwrap();
         for number in 0..most {
             rates.take(owner(number), 4, millis(0)).unwrap();
         }
         let remembered = || rates.shards[0].lock().len();
-        assert_eq!(remembered(), MOST_OWNERS);
+        assert_eq!(remembered(), MAX_OWNERS_PER_SHARD);
         rates.take(owner(most), 4, millis(1000)).unwrap();
         assert_eq!(remembered(), 1, "all others have earned what they had used");
         for number in 0..=2 * most {
             rates.take(owner(number), 4, millis(2000)).unwrap();
         }
-        assert!(remembered() <= MOST_OWNERS);
+        assert!(remembered() <= MAX_OWNERS_PER_SHARD);
     }
 
     /// `cargo test --release -p aldaba --lib -- --ignored --nocapture letting_in_takes` prints it.
@@ -303,7 +302,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "this measures")]
     fn letting_in_takes_nanoseconds() {
         let rates = rates(1 << 30, 1 << 30, 1);
-        let owner = |n: u8| Owner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes([n; 20]));
+        let owner = |n: u8| RateOwner::Application(OrgId::from_bytes([1; 20]), AppId::from_bytes([n; 20]));
         let begun = std::time::Instant::now();
         for number in 0..1_000_000_u32 {
             let now = Duration::from_micros(u64::from(number));

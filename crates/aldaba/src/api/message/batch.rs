@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-/// Messages, and bytes, of one request.
-const MOST_MESSAGES: usize = 1000;
-pub(crate) const MOST_BYTES: usize = 16 << 20;
-/// Messages that are parsed before other requests have a turn.
-const PARSED_IN_A_ROW: usize = 16;
+/// The limits of one request.
+const MAX_MESSAGES: usize = 1000;
+pub(crate) const MAX_BYTES: usize = 16 << 20;
+/// Messages that are parsed before other requests may run.
+const MESSAGES_BETWEEN_YIELDS: usize = 16;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -55,15 +55,15 @@ example!(MessageBatchIn, {"messages": [
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body<'a> {
+struct MessageBatch<'a> {
     #[serde(borrow)]
-    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+    messages: AtMost<&'a RawValue, MAX_MESSAGES>,
 }
 
 #[derive(Deserialize)]
 struct LenientBody<'a> {
     #[serde(borrow)]
-    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+    messages: AtMost<&'a RawValue, MAX_MESSAGES>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -85,7 +85,7 @@ struct MessageBatchResult {
     /// What that answer would say, where it was not accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    error: Option<error::Body>,
+    error: Option<error::ErrorBody>,
     /// Seconds after which it is worth trying again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u32>,
@@ -108,21 +108,22 @@ async fn create(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let once = pending.once(application.org, &[]);
     let body =
-        pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
+        pending.up_to(MAX_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(body.text())?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
     let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
     let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
     for (place, message) in messages.into_iter().enumerate() {
-        if place % PARSED_IN_A_ROW == 0 {
+        if place % MESSAGES_BETWEEN_YIELDS == 0 {
             tokio::task::yield_now().await;
         }
         match parse(body.part(message), api.limits.payload) {
             Ok(input) => {
-                // The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
+                // Each message derives its key from the request's: a repeat finds the accepted messages, and tries
+                // the others.
                 events.push(event(input, idempotency::of_item(once, place)));
                 places.push(place);
                 results.push(None);
@@ -130,8 +131,8 @@ async fn create(
             Err(error) => results.push(Some(MessageBatchResult::refused(error))),
         }
     }
-    // Each payload is a copy, so that one that waits long does not keep all of the body.
-    let room = body.into_room();
+    // Each payload is a copy, so that one pending message does not keep the whole body.
+    let memory = body.into_memory();
     let which = ApplicationRef { org: application.org, key: application.id.to_string() };
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
@@ -145,15 +146,17 @@ async fn create(
     let accepted = results.iter().filter(|result| result.id.is_some()).count();
     let size = 64 * results.len();
     let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
-    // Only now: what is wrong with many messages takes room too. A large answer has its own from here on.
-    drop(room);
+    // Only now: the errors of many messages take memory too. A large response has its own memory from here on.
+    drop(memory);
     Ok(answer)
 }
 
 fn messages(body: BodyText<'_>) -> Result<Vec<&RawValue>, Error> {
     let place = ["body", "messages"];
     let read = match body.unknown {
-        UnknownFields::Refuse => serde_json::from_slice::<Body<'_>>(body.bytes).map(|body| body.messages),
+        UnknownFields::Refuse => {
+            serde_json::from_slice::<MessageBatch<'_>>(body.bytes).map(|body| body.messages)
+        }
         UnknownFields::Ignore => {
             serde_json::from_slice::<LenientBody<'_>>(body.bytes).map(|body| body.messages)
         }
@@ -165,8 +168,8 @@ fn messages(body: BodyText<'_>) -> Result<Vec<&RawValue>, Error> {
         fields.finish()?;
         return Err(Problem::decode(&place, "expected a list of messages, given once").into());
     };
-    if !(1..=MOST_MESSAGES).contains(&count) {
-        let message = format!("must have 1 to {MOST_MESSAGES} items; it has {count}");
+    if !(1..=MAX_MESSAGES).contains(&count) {
+        let message = format!("must have 1 to {MAX_MESSAGES} items; it has {count}");
         return Err(Problem::value(&place, message).into());
     }
     Ok(items)

@@ -1,4 +1,4 @@
-//! What a message says: its exact bytes, and their end.
+//! A message's exact payload, and its deletion.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::delete("/app/{app_id}/msg/{msg_id}/content", Access::Erase, expunge)
             .named(
                 "v1.message.expunge-content",
-                "Deletes a message's payload for good; what still waits of it ends in the dead letter",
+                "Deletes a message's payload for good; its pending deliveries end in the dead letter",
             )
             .answers_nothing(),
     ]
@@ -37,8 +37,7 @@ async fn raw(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
     if message.expunged {
         let detail = "The message's payload was deleted";
         return Err(Error::new(StatusCode::NOT_FOUND, Code::MissingPayload, detail));
@@ -52,8 +51,7 @@ async fn expunge(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
-    api.engine.expunge_message(caller.actor(), application.id, message.id).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
+    api.engine.expunge_message(caller.actor(), message.app, message.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,9 +1,7 @@
-//! The endpoints that a message goes to, how far it has come with each, and why.
+//! The endpoints that a message goes to, its progress at each, and the reasons.
 
 use crate::api::attempt::Status;
-use crate::api::delivery::explain::{self, Why};
-use crate::api::delivery::id::DeliveryId;
-use crate::api::delivery::{self, RetriesOut};
+use crate::api::delivery::RetriesOut;
 use crate::api::endpoint::{reads_disabled, some_items};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -11,13 +9,13 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
+use crate::questions::{DeliveryId, Destination};
 use crate::token::Caller;
 use aldaba_delivery::{EndpointId, Timestamp};
-use aldaba_store::{DeliveryState, DeliveryView, Endpoint, Order};
+use aldaba_store::{DeliveryState, DeliveryView, Order};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -25,7 +23,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/msg/{msg_id}/endpoint", Access::Read, list)
             .named(
                 "v1.message-attempt.list-attempted-destinations",
-                "Lists the endpoints that a message goes to, and how far it has come",
+                "Lists the endpoints that a message goes to, with the status of each",
             )
             .query("all", Form::Boolean, "Also those that it does not go to, and why")
             .lists::<DestinationOut<'_>>(),
@@ -73,18 +71,11 @@ struct DestinationOut<'a> {
     delivery_id: Option<DeliveryId>,
 }
 
-/// An endpoint, and what the message has to do with it.
-struct Destination {
-    endpoint: Endpoint,
-    delivery: Option<DeliveryView>,
-    why: Why,
-}
-
 fn status(delivery: &DeliveryView) -> Status {
     match delivery.status.state {
         DeliveryState::Delivered { .. } => Status::SUCCESS,
         DeliveryState::Dead { .. } | DeliveryState::Skipped { .. } => Status::FAIL,
-        // While there is an attempt, the newest has failed; the next one is named beside it.
+        // After an attempt the newest one has failed; the next one is named beside it.
         DeliveryState::Waiting { .. } if delivery.status.attempts > 0 => Status::FAIL,
         DeliveryState::Waiting { .. } => Status::PENDING,
     }
@@ -119,49 +110,18 @@ fn render<'a>(api: &Api, Destination { endpoint, delivery, why }: &'a Destinatio
     }
 }
 
-/// The endpoints that a message goes to; with `all=true` also those that it does not go to.
+/// The endpoints that a message goes to; with `all=true` also the others.
 pub(crate) async fn list(
     State(api): State<Api>,
     query: PageQuery<EndpointId>,
     caller: Caller,
     Ids((app, message)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let all = query.query.boolean("all", false)?;
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, message).await?;
-    let mut deliveries = api.engine.store().deliveries(message.id).await?;
-    deliveries.sort_by_key(|delivery| delivery.endpoint);
-    let deliveries = query.cut(deliveries, |delivery| delivery.endpoint);
-    let ids = deliveries.iter().map(|delivery| delivery.endpoint).collect();
-    let endpoints = by_id(api.engine.store().lane_endpoints(ids).await?);
-    let seqs = deliveries.iter().map(|delivery| delivery.seq).collect();
-    let views = api.engine.store().delivery_views(application.id, seqs).await?;
-    let told = delivery::explained(&api, &views, &endpoints).await;
-    let mut found: Vec<_> = views
-        .into_iter()
-        .zip(told)
-        .filter_map(|(view, (why, _))| {
-            let endpoint = endpoints.get(&view.status.endpoint)?.clone();
-            Some(Destination { endpoint, delivery: Some(view), why })
-        })
-        .collect();
-    if all {
-        let (page, order) = query.ask(Order::Ascending);
-        let others = api.engine.store().endpoints(application.id, page, order).await?;
-        let has: BTreeSet<_> = found.iter().map(|destination| destination.endpoint.id).collect();
-        let others: Vec<_> = others.into_iter().filter(|endpoint| !has.contains(&endpoint.id)).collect();
-        let mismatches = api.engine.mismatches(others.iter().map(Into::into).collect(), &message).await;
-        found.extend(others.into_iter().zip(mismatches).map(|(endpoint, mismatch)| {
-            let why = explain::absence(&endpoint, &message, mismatch);
-            Destination { endpoint, delivery: None, why }
-        }));
-        found.sort_by_key(|destination| destination.endpoint.id);
-        found = query.cut(found, |destination| destination.endpoint.id);
-    }
+    let application = api.ask(&caller).application(&app).await?;
+    let message = application.message(&message).await?;
+    let (page, order) = query.ask(Order::Ascending);
+    let all = query.query.boolean("all", false);
+    let found = application.destinations(&message, &page, order, all).await?;
     let listed = query.list(found, false, |destination| destination.endpoint.id);
     Ok(listed.render(|destination| render(&api, destination)))
-}
-
-fn by_id(endpoints: Vec<Endpoint>) -> BTreeMap<EndpointId, Endpoint> {
-    endpoints.into_iter().map(|endpoint| (endpoint.id, endpoint)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a message carries for filters to look at, beside its payload. Nothing of it is sent.
+//! Headers of a message for filters. They are not sent.
 
 use crate::api::request::json::Fields;
 use crate::api::response::error::Error;
@@ -6,22 +6,22 @@ use serde::Serializer;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
-const MOST: usize = aldaba_api::MAX_MESSAGE_HEADERS;
+const MAX_HEADERS: usize = aldaba_api::MAX_MESSAGE_HEADERS;
 /// Bytes.
-const LONGEST_NAME: usize = 256;
-const LONGEST_VALUE: usize = 1024;
+const MAX_NAME_BYTES: usize = 256;
+const MAX_VALUE_BYTES: usize = 1024;
 const FIELD: &str = "headers";
 
-/// By name in lower case.
+/// Reads headers, with names in lower case.
 pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
     let mut fields = Fields::of(FIELD, given);
-    let given = fields.strings(FIELD, MOST);
+    let given = fields.strings(FIELD, MAX_HEADERS);
     let headers = checked(&mut fields, given);
     fields.finish()?;
     Ok(headers)
 }
 
-/// Of a body, with what is wrong noted.
+/// Checks the headers of a body, and notes problems.
 pub(crate) fn checked(fields: &mut Fields, mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
     for (name, value) in &mut headers {
         if let Some(why) = wrong(name, value) {
@@ -38,16 +38,16 @@ pub(crate) fn checked(fields: &mut Fields, mut headers: Vec<(String, String)>) -
 
 fn wrong(name: &str, value: &str) -> Option<String> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(token) {
-        return Some(format!("is no name of a header: 1 to {LONGEST_NAME} letters, digits or `-`"));
+    if !(1..=MAX_NAME_BYTES).contains(&name.len()) || !name.bytes().all(token) {
+        return Some(format!("is no name of a header: 1 to {MAX_NAME_BYTES} letters, digits or `-`"));
     }
-    if value.len() > LONGEST_VALUE {
-        return Some(format!("may be {LONGEST_VALUE} bytes long at most; it is {}", value.len()));
+    if value.len() > MAX_VALUE_BYTES {
+        return Some(format!("may be {MAX_VALUE_BYTES} bytes long at most; it is {}", value.len()));
     }
     value.chars().any(char::is_control).then(|| "must hold no control characters".to_owned())
 }
 
-/// Null where there are none.
+/// Writes null if there are none.
 pub(crate) fn write<S: Serializer>(headers: &&[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     if headers.is_empty() {
         return serializer.serialize_none();

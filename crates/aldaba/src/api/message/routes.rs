@@ -11,8 +11,9 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::ApplicationQuestions;
 use crate::token::Caller;
-use aldaba_delivery::{AppId, MessageId, Timestamp};
+use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_engine::{NewEvent, SendReceipt};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
 use axum::extract::State;
@@ -37,7 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<MessageOut<'_>>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
             .keyed()
-            .named("v1.message.create", "Accepts a message and sends it to all endpoints that want it")
+            .named("v1.message.create", "Accepts a message and sends it to all matching endpoints")
             .with_content("Whether the answer shows the payload; yes, if not given")
             .takes::<body::MessageDocument>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED)
@@ -49,7 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Payload bytes after which a page ends early. A page of the largest messages would otherwise be a quarter of a
+/// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a
 /// gigabyte.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
@@ -82,7 +83,7 @@ pub(crate) struct MessageOut<'a> {
     deliver_at: Option<Timestamp>,
 }
 
-/// A payload as callers see it: clients have an object in its place, and nothing else.
+/// A payload as callers see it: clients expect an object.
 fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
     let text = std::str::from_utf8(payload);
     let object = text.ok().filter(|text| text.trim_start().starts_with('{'));
@@ -96,7 +97,7 @@ fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
     wrapped.map_or(Cow::Borrowed(json::empty()), Cow::Owned)
 }
 
-/// In the place of a payload that was deleted.
+/// Shown instead of a deleted payload.
 const EXPIRED: &str = r#"{"expired": true}"#;
 
 pub(crate) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
@@ -127,16 +128,16 @@ pub(crate) async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
-    let which = api.which(&caller, key).await?;
+    let which = api.ask(&caller).application_ref(key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
     let input = match MessageIn::parse(body.text(), api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
-            // An unknown application comes before a bad body, unless the body is to make it. The good path need
-            // not look it up twice.
+            // An unknown application is reported before an invalid body, unless the body creates it. A valid request
+            // needs no second lookup.
             if !body::has_application(&body.bytes) {
-                api.application(&caller, which.key).await?;
+                api.ask(&caller).application(&which.key).await?;
             }
             return Err(error);
         }
@@ -165,7 +166,7 @@ pub(crate) async fn create(
             let inline = (inline.get() != "null").then(|| body.part(inline));
             match Inline::find(&api, &caller, &which.key, inline).await? {
                 Inline::New(new) => Some(new.into_new()),
-                Inline::There(_) => None,
+                Inline::Existing(_) => None,
             }
         }
     };
@@ -192,16 +193,16 @@ pub(crate) async fn create(
     };
     let sent = match inline {
         None => api.engine.send(&which, event).await?,
-        // Boxed: every message would carry the room for what few of them need.
+        // Boxed: otherwise every message would carry the memory that few need.
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
     match sent {
         SendReceipt::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         SendReceipt::Repeated { message } => {
-            let application = api.application(&caller, which.key).await?;
-            match api.engine.store().message(application.id, message.to_string()).await? {
+            let application = api.ask(&caller).application(&which.key).await?;
+            match application.find_message(&message.to_string()).await? {
                 Some(message) => Ok(json::answer(StatusCode::ACCEPTED, &render(&message, content))),
-                // Delivered and no longer kept; its key is. The request says what it was.
+                // Delivered and no longer kept; its key is. The request has its fields.
                 None => Ok(answer(message, message.created_at(), input.deliver_at)),
             }
         }
@@ -214,8 +215,7 @@ pub(crate) async fn show(
     caller: Caller,
     Ids((app, key)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let message = api.message(application.id, key).await?;
+    let message = api.ask(&caller).application(&app).await?.message(&key).await?;
     Ok(json::answer(StatusCode::OK, &render(&message, content)))
 }
 
@@ -226,24 +226,24 @@ pub(crate) async fn list(
     caller: Caller,
     Ids(app): Ids<String>,
 ) -> Result<Response, Error> {
-    let (filter, within) = (query.query.message_filter()?, query.query.within()?);
-    let application = api.application(&caller, app).await?;
-    page(&api, application.id, filter, within, &mut query, content).await
+    let (filter, within) = (query.query.message_filter(), query.query.within());
+    let application = api.ask(&caller).application(&app).await?;
+    page(&api, &application, filter, within, &mut query, content).await
 }
 
-/// A page of messages, whoever asks for it.
+/// A page of messages, for the list and for the search.
 pub(crate) async fn page(
     api: &Api,
-    app: AppId,
+    app: &ApplicationQuestions<'_>,
     filter: MessageFilter,
     within: TimeRange,
     query: &mut PageQuery<MessageId>,
     content: WithContent,
 ) -> Result<Response, Error> {
     let part = query.part(within, api.engine.clock().now());
-    let ask = MessagesQuery { app, filter, part, payloads: payloads(content) };
-    let _turn = api.turns.next_if(content.0).await?;
-    let found = api.engine.store().messages(ask).await?;
+    let messages = MessagesQuery { app: app.id, filter, part, payloads: payloads(content) };
+    let _turn = api.page_permits.next_if(content.0).await?;
+    let found = app.messages(messages).await?;
     let listed = query.list_walked(found.items, found.stopped, |message| message.id);
     Ok(listed.render(|message| render(message, content)))
 }

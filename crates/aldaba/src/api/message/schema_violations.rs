@@ -1,9 +1,9 @@
-//! What is wrong with a payload, by its event type's schema.
+//! The problems of a payload under its event type's schema.
 
 use crate::api::response::error::Problem;
 use aldaba_engine::{CheckError, PayloadError};
 
-/// `payload`: where it stands in the request.
+/// `payload`: its location in the request.
 pub(crate) fn problems(unfit: &CheckError, payload: &[&str]) -> Vec<Problem> {
     match unfit {
         CheckError::Version { known } => {

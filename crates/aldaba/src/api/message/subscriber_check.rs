@@ -1,4 +1,4 @@
-//! Whether anybody would get a message, before it is sent.
+//! Tells whether an endpoint would receive a message, before it is sent.
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -7,9 +7,9 @@ use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::Missing;
 use crate::token::Caller;
 use aldaba_api::Precheck;
-use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
-            .named("v1.message.precheck", "Tells whether an endpoint would get such a message")
+            .named("v1.message.precheck", "Shows whether an endpoint would receive such a message")
             .takes::<Described<Precheck>>()
             .answers::<MessagePrecheckOut>(StatusCode::OK),
     ]
@@ -37,11 +37,10 @@ async fn active(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, key).await?;
+    let application = api.ask(&caller).application(&key).await?;
     let Precheck { event_type, channels } = pending.read().await?.text().parse(false)?.finish()?;
-    let which = ApplicationRef { org: application.org, key: application.id.to_string() };
-    let found = api.engine.has_subscriber(&which, &event_type, &channels.unwrap_or_default()).await?;
-    let active =
-        found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
+    let channels = channels.unwrap_or_default();
+    let found = api.engine.has_subscriber(&application.by_id(), &event_type, &channels).await?;
+    let active = found.ok_or(Missing::Application)?;
     Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))
 }

@@ -1,7 +1,7 @@
-//! A request's body, read only after the caller has been let in.
+//! Reads the body of a request, after the caller has been admitted.
 
 use super::idempotency::RequestKey;
-use crate::api::limits::memory_budget::{Holder, Room, SMALL};
+use crate::api::limits::memory_budget::{HeldMemory, Holder, SMALL_BODY_BYTES};
 use crate::api::message::batch;
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
@@ -18,15 +18,15 @@ use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// What a request may be larger than its payload.
-const ENVELOPE: usize = 64 * 1024;
-/// The whole body must be there after so many times the limit for one piece of it, so that nobody
-/// holds a connection for long by sending a byte now and then.
-const PIECES_OF_TIME: u32 = 6;
+/// Bytes that a request may have besides its payload.
+const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
+/// The whole body must arrive within this many times the limit for one piece: a client that sends a byte now and then
+/// must not hold a connection for long.
+const TOTAL_TIMEOUT_FACTOR: u32 = 6;
 
 /// The largest body of any route.
 pub(crate) fn largest(limits: &Limits) -> usize {
-    (limits.payload + ENVELOPE).max(batch::MOST_BYTES)
+    (limits.payload + MAX_ENVELOPE_BYTES).max(batch::MAX_BYTES)
 }
 
 /// A body that has not been read yet.
@@ -39,7 +39,7 @@ pub(crate) struct Pending {
     about_limit: &'static str,
     progress: Duration,
     unknown: UnknownFields,
-    room: Room,
+    memory: HeldMemory,
 }
 
 const OF_REQUESTS: &str = "the setting `payload_bytes` and 64 KiB. Send less, or raise the setting";
@@ -78,12 +78,12 @@ impl BodyText<'_> {
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    /// Whether the memory belongs to this body alone. A small body lies in the connection's read
-    /// buffer, and keeping a part of it would keep all of that.
+    /// Whether the memory belongs to this body alone. A small body lies in the connection's read buffer, and keeping
+    /// a part of it would keep the whole buffer.
     own: bool,
     unknown: UnknownFields,
     /// Held for as long as the body is in memory.
-    _room: Room,
+    _memory: HeldMemory,
 }
 
 impl Received {
@@ -96,17 +96,17 @@ impl Received {
         BodyText { bytes: part.get().as_bytes(), unknown: self.unknown }
     }
 
-    /// Lets go of the body and keeps its room, for what was made of it.
-    pub(crate) fn into_room(self) -> Room {
-        self._room
+    /// Drops the body and keeps its memory reserved, for what was made of it.
+    pub(crate) fn into_memory(self) -> HeldMemory {
+        self._memory
     }
 
-    /// The whole of it, to keep.
+    /// Keeps the whole body.
     pub(crate) fn keep_all(&self) -> Bytes {
         self.keep(&self.bytes)
     }
 
-    /// A part of the body to keep.
+    /// Keeps a part of the body.
     pub(crate) fn keep(&self, part: &[u8]) -> Bytes {
         if self.own { self.bytes.slice_ref(part) } else { Bytes::copy_from_slice(part) }
     }
@@ -118,39 +118,40 @@ impl FromRequest<Api> for Pending {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Error> {
         let (parts, body) = request.into_parts();
         let key = RequestKey::of(&parts);
-        let limit = api.limits.payload + ENVELOPE;
-        let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
+        let limit = api.limits.payload + MAX_ENVELOPE_BYTES;
+        let memory = api.request_memory.enter(parts.extensions.get::<Caller>().map(Holder::from));
         let (progress, unknown) = (api.limits.progress, api.limits.unknown_fields);
-        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, room })
+        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, memory })
     }
 }
 
 impl Pending {
-    /// What a stranger sends to a door: nothing but a payload, on the account of the application that it is for.
-    pub(crate) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
-        let room = api.rooms.enter(Some(holder));
+    /// The request of a sender to a source: only a payload, counted for the source's application.
+    pub(crate) fn at_source(request: Request, api: &Api, holder: Holder) -> Self {
+        let memory = api.request_memory.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
         let (body, unknown) = (request.into_body(), UnknownFields::Ignore);
-        Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, room }
+        Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, memory }
     }
 
-    /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
-    /// ask for it after they have checked that the caller may reach what the path names.
+    /// The digest by which repeats are known, if the request has an `idempotency-key`. `ids`: see
+    /// [`RequestKey::digest`]. Handlers call it after checking that the caller may reach the things in the path.
     pub(crate) fn once(&self, org: OrgId, ids: &[&[u8]]) -> IdempotencyDigest {
         self.key.as_ref().map(|key| key.digest(org, ids))
     }
 
-    /// For the few routes that take more than a message. `about_limit` says where the limit comes from and what to do at it.
+    /// Sets the limit of the few routes that take more than a message. `about_limit` says where the limit comes from
+    /// and what to do at it.
     pub(crate) fn up_to(self, limit: usize, about_limit: &'static str) -> Self {
         Self { limit, about_limit, ..self }
     }
 
     pub(crate) async fn read(self) -> Result<Received, Error> {
-        let whole = self.progress * PIECES_OF_TIME;
+        let whole = self.progress * TOTAL_TIMEOUT_FACTOR;
         tokio::time::timeout(whole, self.read_pieces()).await.unwrap_or_else(|_| Err(too_slow(whole)))
     }
 
-    /// Room is taken before it is filled, and as it is filled: what is announced may never come.
+    /// Memory is reserved before it is filled, in steps: the announced length may never arrive.
     async fn read_pieces(mut self) -> Result<Received, Error> {
         let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
         self.fits(announced)?;
@@ -159,7 +160,7 @@ impl Pending {
         };
         if self.body.is_end_stream() {
             self.fits(first.len())?;
-            self.room.take_whole(first.len())?;
+            self.memory.take_whole(first.len())?;
             return Ok(self.received(first, false));
         }
         let mut all = Vec::new();
@@ -172,20 +173,20 @@ impl Pending {
         Ok(self.received(all.into(), true))
     }
 
-    /// The memory grows by doubling, from a small step on, and ends at what is announced.
+    /// The memory doubles from a small step on, up to the announced length.
     fn add(&mut self, all: &mut Vec<u8>, piece: &[u8], announced: usize) -> Result<(), Error> {
         let length = all.len() + piece.len();
         self.fits(length)?;
         if length > all.capacity() {
-            let ahead = if all.is_empty() { SMALL } else { 2 * all.capacity() };
+            let ahead = if all.is_empty() { SMALL_BODY_BYTES } else { 2 * all.capacity() };
             let capacity = match announced {
-                // Not known: what is there may be all.
+                // Unknown length: this may be all.
                 0 if all.is_empty() => length,
                 0 => ahead,
                 announced => ahead.min(announced),
             };
             let capacity = capacity.min(self.limit).max(length);
-            self.room.grow_to(capacity)?;
+            self.memory.grow_to(capacity)?;
             all.reserve_exact(capacity - all.len());
         }
         all.extend_from_slice(piece);
@@ -193,7 +194,7 @@ impl Pending {
     }
 
     fn received(self, bytes: Bytes, own: bool) -> Received {
-        Received { bytes, own, unknown: self.unknown, _room: self.room }
+        Received { bytes, own, unknown: self.unknown, _memory: self.memory }
     }
 
     fn fits(&self, length: usize) -> Result<(), Error> {
@@ -213,7 +214,7 @@ impl Pending {
                 None => return Ok(None),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => return Ok(Some(data)),
-                    // Trailers mean nothing here.
+                    // Trailers are ignored.
                     Err(_) => continue,
                 },
                 Some(Err(_)) => {

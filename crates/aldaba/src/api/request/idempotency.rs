@@ -1,4 +1,4 @@
-//! The header `idempotency-key`: what makes two requests the same one.
+//! The header `idempotency-key`: when two requests are the same.
 
 use aldaba_delivery::OrgId;
 use aldaba_engine::IdempotencyDigest;
@@ -9,7 +9,7 @@ use http::request::Parts;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The key of a request, before its ids are resolved.
+/// The key of a request, before its ids are looked up.
 pub(crate) struct RequestKey {
     /// Has read the key, the method and the route.
     hash: Sha256,
@@ -31,9 +31,9 @@ impl RequestKey {
         Some(Box::new(Self { hash, former: former(parts, key) }))
     }
 
-    /// Covers key, method, route, organization and `ids`. The ids are the resolved ones of what the path names, without
-    /// the application: the store keeps keys by application, or by organization where the route has none. Credential,
-    /// query and body are not covered.
+    /// Covers key, method, route, organization and `ids`: those of the things in the path, without the application.
+    /// The store keeps keys by application, or by organization if the route has none. Credential, query and body are
+    /// not covered.
     pub(crate) fn digest(&self, org: OrgId, ids: &[&[u8]]) -> RequestDigest {
         let mut hash = self.hash.clone();
         add(&mut hash, org.as_bytes());
@@ -50,7 +50,7 @@ impl fmt::Debug for RequestKey {
     }
 }
 
-/// Gives each item of a list its own digest, by its place.
+/// Gives each item of a list its own digest, by its position.
 pub(crate) fn of_item(once: IdempotencyDigest, place: usize) -> IdempotencyDigest {
     let digest = |whole: [u8; 16]| {
         let mut hash = Sha256::new();
@@ -64,7 +64,7 @@ pub(crate) fn of_item(once: IdempotencyDigest, place: usize) -> IdempotencyDiges
     })
 }
 
-/// With its length, so that the parts cannot run into each other.
+/// Adds the length too, so that the parts cannot run into each other.
 fn add(hash: &mut Sha256, part: &[u8]) {
     hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
     hash.update(part);
@@ -77,8 +77,8 @@ fn first_half(hash: Sha256) -> [u8; 16] {
     half
 }
 
-/// The digest of former versions: over the bytes of the credential, the key, and path and query without the name of the
-/// application. See [`RequestDigest::former`] for when this can be removed.
+/// The digest of earlier versions: over the credential, the key, and path and query without the name of the
+/// application. [`RequestDigest::former`] says when this can be removed.
 fn former(parts: &Parts, key: &[u8]) -> [u8; 16] {
     let credential = parts.headers.get(AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
@@ -94,13 +94,13 @@ fn former(parts: &Parts, key: &[u8]) -> [u8; 16] {
     first_half(hash)
 }
 
-/// A path without the name of the application that it leads into: what stands before it and after it.
+/// A path without the name of its application: the parts before and after the name.
 fn around_application(path: &str) -> (&str, &str) {
     const INTO: &str = "/app/";
     let Some(start) = path.find(INTO).map(|start| start + INTO.len()) else { return (path, "") };
     match path[start..].find('/') {
         Some(length) => (&path[..start], &path[start + length..]),
-        // It is about the application itself.
+        // The path names the application itself.
         None => (path, ""),
     }
 }

@@ -1,133 +1,264 @@
-//! Query strings. A value that cannot be read or is out of bounds is a 422. A parameter that nobody knows is
-//! refused by requests that change something, and by routes that only Aldaba has. Other requests that only read pass
-//! over it, because SDKs send some that belong to newer servers.
+//! Query strings. A route declares its parameters once: the declarations give the API's document and the values, and
+//! refuse every other parameter (422).
 
 use super::json;
 use crate::api::response::error::{Problem, Problems};
 use crate::api::{Api, Error};
+use crate::config::{UNKNOWN_FIELDS_HINT, UnknownFields};
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::names;
 use aldaba_delivery::nearest::nearest;
 use aldaba_store::TimeRange;
 use axum::extract::FromRequestParts;
-use http::Uri;
 use http::request::Parts;
-use std::borrow::Cow;
+use std::convert::Infallible;
+use std::sync::Arc;
 use url::form_urlencoded;
 
+/// A parameter of the query string.
 #[derive(Debug)]
-pub(crate) struct Query(String);
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    pub(crate) about: &'static str,
+}
 
-/// Names for one parameter. Where a route takes one of them it takes all.
-const SAME: [&[&str]; 3] = [
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Boolean,
+    /// A boolean that SDKs send as false. True is refused, for this reason.
+    OnlyFalse(&'static str),
+    Integer {
+        least: i64,
+        most: i64,
+    },
+    /// RFC 3339.
+    Moment,
+    Text,
+    CheckedText(fn(&str) -> Result<(), String>),
+    /// Event types, separated by commas, or given several times, also as `name[]` or `name[0]`.
+    Names,
+    OneOf(&'static [&'static str]),
+    OneNumberOf(&'static [i64]),
+}
+
+/// Event types in one query.
+pub(crate) const MAX_EVENT_TYPES: usize = 100;
+
+/// Names for one parameter. A route that takes one of them takes all.
+const SYNONYMS: [&[&str]; 3] = [
     &["app", "app_id"],
     &["endpoint", "endpoint_id"],
     &["event_types", "eventTypes", "event_type", "eventType"],
 ];
 
-/// All names of a parameter.
-fn names_of<'a>(name: &'a &'a str) -> &'a [&'a str] {
-    SAME.iter().find(|names| names.contains(name)).copied().unwrap_or(std::slice::from_ref(name))
-}
-
-impl Query {
-    pub(crate) fn of(parts: &Parts) -> Self {
-        Self::of_uri(&parts.uri)
+impl Parameter {
+    fn names(&self) -> &[&'static str] {
+        let synonyms = SYNONYMS.iter().find(|names| names.contains(&self.name));
+        synonyms.copied().unwrap_or(std::slice::from_ref(&self.name))
     }
 
-    pub(crate) fn of_uri(uri: &Uri) -> Self {
-        Self(uri.query().unwrap_or_default().to_owned())
+    /// The parameter's name in a key. A list may be written as `name[]` or `name[0]`.
+    fn name_in<'key>(&self, key: &'key str) -> Option<&'key str> {
+        let name = match (self.form, key.split_once('[')) {
+            (Form::Names, Some((name, index))) => {
+                let index = index.strip_suffix(']')?;
+                index.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)?
+            }
+            _ => key,
+        };
+        self.names().contains(&name).then_some(name)
     }
 
-    /// Refuses parameters that mean nothing.
-    pub(crate) fn refuse_others(&self, known: &[&str]) -> Result<(), Error> {
-        let mut problems = Problems::default();
-        for (key, _) in form_urlencoded::parse(self.0.as_bytes()) {
-            // A list may be written as `name[]` or `name[0]`.
-            let name = key.split_once('[').map_or(&*key, |(name, _)| name);
-            let names = names_of(&name);
-            if !names.iter().any(|name| known.contains(name)) {
-                problems.push(Problem::value(&["query", &key], unknown_parameter(name, known)));
-            } else if let Some(other) = names.iter().find(|other| **other != name && self.has(other)) {
-                problems.push(Problem::value(
-                    &["query", &key],
-                    format!("means the same as `{other}`; give one of them"),
-                ));
+    fn read(&self, text: &str) -> Result<Value, Problem> {
+        let expected = |expected: &str| {
+            Problem::value(&["query", self.name], format!("expected {expected}, not `{text}`"))
+        };
+        let number = || text.parse::<i64>().ok();
+        match self.form {
+            Form::Boolean | Form::OnlyFalse(_) => match text {
+                "true" => Ok(Value::Boolean(true)),
+                "false" => Ok(Value::Boolean(false)),
+                _ => Err(expected("true or false")),
+            },
+            Form::Integer { least, most } => {
+                let number = number().filter(|number| (least..=most).contains(number));
+                let expected = || expected(&format!("a whole number from {least} to {most}"));
+                number.map(Value::Number).ok_or_else(expected)
+            }
+            Form::Moment => {
+                let expected = || expected("a date and time with an offset, such as 2026-01-31T12:00:00Z");
+                json::read_moment(text).map(Value::Moment).ok_or_else(expected)
+            }
+            Form::Text => Ok(Value::Text(text.to_owned())),
+            Form::CheckedText(check) => match check(text) {
+                Ok(()) => Ok(Value::Text(text.to_owned())),
+                Err(message) => Err(Problem::value(&["query", self.name], message)),
+            },
+            Form::Names => {
+                Ok(Value::Names(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()))
+            }
+            Form::OneOf(known) => match known.contains(&text) {
+                true => Ok(Value::Text(text.to_owned())),
+                false => Err(expected(&alternatives(known))),
+            },
+            Form::OneNumberOf(known) => {
+                let number = number().filter(|number| known.contains(number));
+                let names = || known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                number.map(Value::Number).ok_or_else(|| expected(&format!("one of {}", names())))
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
     }
 
-    /// A parameter by any of its names.
-    pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        let given = |name: &str| {
-            form_urlencoded::parse(self.0.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
-        };
-        given(name).or_else(|| names_of(&name).iter().find_map(|name| given(name)))
+    /// What is wrong with a value that has the right form.
+    fn problem(&self, value: &Value) -> Option<Problem> {
+        match (self.form, value) {
+            (Form::OnlyFalse(why), Value::Boolean(true)) => Some(Problem::value(&["query", self.name], why)),
+            (Form::Names, Value::Names(given)) => event_types_problem(given, &["query", self.name]),
+            _ => None,
+        }
     }
+}
 
-    fn has(&self, name: &str) -> bool {
-        form_urlencoded::parse(self.0.as_bytes()).any(|(key, _)| is_named(&key, name))
+fn alternatives(known: &[&str]) -> String {
+    match known {
+        [one, other] => format!("{one} or {other}"),
+        _ => format!("one of {}", known.join(", ")),
     }
+}
 
-    pub(crate) fn boolean(&self, name: &str, default: bool) -> Result<bool, Error> {
-        match self.get(name).as_deref() {
-            None => Ok(default),
-            Some("true") => Ok(true),
-            Some("false") => Ok(false),
-            Some(other) => Err(Error::query(name, other, "true or false")),
+/// What is wrong with a list of event types.
+pub(crate) fn event_types_problem(event_types: &[String], place: &[&str]) -> Option<Problem> {
+    if event_types.len() > MAX_EVENT_TYPES {
+        return Some(Problem::value(place, format!("may be {MAX_EVENT_TYPES} names at most")));
+    }
+    let wrong = event_types.iter().find_map(|name| names::name(name).err());
+    wrong.map(|message| Problem::value(place, format!("each {message}")))
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Boolean(bool),
+    Number(i64),
+    Moment(Timestamp),
+    Text(String),
+    Names(Vec<String>),
+}
+
+/// The values of a query string, by the names of the declarations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Arc<Vec<(&'static str, Value)>>);
+
+impl Query {
+    /// The query of a request whose route has read it.
+    pub(crate) fn of(parts: &Parts) -> Self {
+        // The common case costs nothing: no query at all.
+        match parts.uri.query() {
+            None => Self::default(),
+            Some(_) => parts.extensions.get().cloned().unwrap_or_default(),
         }
     }
 
-    /// A list of names: separated by commas, given several times, or both, also as `name[]` or `name[0]`.
-    pub(crate) fn names(&self, name: &str) -> Vec<String> {
-        let is_it = |key: &str| names_of(&name).iter().any(|name| is_named(key, name));
-        let given = form_urlencoded::parse(self.0.as_bytes()).filter(|(key, _)| is_it(key));
-        let mut names = Vec::new();
-        for (_, value) in given {
-            names.extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
+    /// Reads a query string, with all problems at once. Of a parameter that is no list the first value counts.
+    pub(crate) fn read(text: &str, declared: &[Parameter], unknown: UnknownFields) -> Result<Self, Error> {
+        let mut problems = Problems::default();
+        let mut values: Vec<(&'static str, Value)> = Vec::new();
+        let given: Vec<_> = form_urlencoded::parse(text.as_bytes()).collect();
+        for (key, text) in &given {
+            let found = declared.iter().find_map(|known| Some((known, known.name_in(key)?)));
+            let Some((parameter, name)) = found else {
+                if unknown == UnknownFields::Refuse {
+                    problems.push(Problem::value(&["query", key], unknown_parameter(key, declared)));
+                }
+                continue;
+            };
+            let synonyms = given.iter().filter_map(|(other, _)| parameter.name_in(other));
+            if let Some(other) = synonyms.into_iter().find(|other| *other != name) {
+                let message = format!("means the same as `{other}`; give one of them");
+                problems.push(Problem::value(&["query", key], message));
+                continue;
+            }
+            match (parameter.read(text), values.iter_mut().find(|(name, _)| *name == parameter.name)) {
+                (Err(problem), _) => problems.push(problem),
+                (Ok(Value::Names(more)), Some((_, Value::Names(names)))) => names.extend(more),
+                (Ok(_), Some(_)) => {}
+                (Ok(value), None) => values.push((parameter.name, value)),
+            }
         }
-        names
+        for (name, value) in &values {
+            let parameter = declared.iter().find(|parameter| parameter.name == *name);
+            if let Some(problem) = parameter.and_then(|parameter| parameter.problem(value)) {
+                problems.push(problem);
+            }
+        }
+        if problems.is_empty() { Ok(Self(Arc::new(values))) } else { Err(problems.into()) }
     }
 
-    pub(crate) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Error> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let expected = "a date and time with an offset, such as 2026-01-31T12:00:00Z";
-        json::read_moment(&text).map(Some).ok_or_else(|| Error::query(name, &text, expected))
+    fn get(&self, wanted: &str) -> Option<&Value> {
+        self.0.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value)
+    }
+
+    pub(crate) fn boolean(&self, name: &str, default: bool) -> bool {
+        match self.get(name) {
+            Some(Value::Boolean(value)) => *value,
+            _ => default,
+        }
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        match self.get(name)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn moment(&self, name: &str) -> Option<Timestamp> {
+        match self.get(name)? {
+            Value::Moment(moment) => Some(*moment),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn names(&self, name: &str) -> &[String] {
+        match self.get(name) {
+            Some(Value::Names(names)) => names,
+            _ => &[],
+        }
     }
 
     /// `before` and `after`.
-    pub(crate) fn within(&self) -> Result<TimeRange, Error> {
-        Ok(TimeRange { before: self.moment("before")?, after: self.moment("after")? })
-    }
-
-    /// One of these numbers.
-    pub(crate) fn one_of(&self, name: &str, numbers: &[i64]) -> Result<Option<i64>, Error> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let number = text.parse().ok().filter(|number| numbers.contains(number));
-        let known = || numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        number.map(Some).ok_or_else(|| Error::query(name, &text, format!("one of {}", known())))
+    pub(crate) fn within(&self) -> TimeRange {
+        TimeRange { before: self.moment("before"), after: self.moment("after") }
     }
 }
 
-/// Whether a key is a name, or the name of a list: `name[]` or `name[0]`.
-fn is_named(key: &str, name: &str) -> bool {
-    let index = key.strip_prefix(name).map(|rest| rest.strip_prefix('[').unwrap_or(rest));
-    match index.map(|rest| (rest, rest.strip_suffix(']'))) {
-        Some(("", _)) => true,
-        Some((_, Some(index))) => index.bytes().all(|byte| byte.is_ascii_digit()),
-        _ => false,
+impl FromRequestParts<Api> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Infallible> {
+        Ok(Self::of(parts))
     }
 }
 
-fn unknown_parameter(name: &str, known: &[&str]) -> String {
-    match nearest(name, known) {
-        Some(meant) => format!("unknown parameter; did you mean \"{meant}\"?"),
+fn unknown_parameter(key: &str, declared: &[Parameter]) -> String {
+    let useful = declared.iter().filter(|parameter| !matches!(parameter.form, Form::OnlyFalse(_)));
+    let known: Vec<_> = useful.map(|parameter| parameter.name).collect();
+    let name = key.split_once('[').map_or(key, |(name, _)| name);
+    let advice = match nearest(name, &known) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
         None if known.is_empty() => {
-            "unknown parameter; this request takes none; fields belong into the JSON body, if it has one"
-                .to_owned()
+            "this request takes none; fields belong into the JSON body, if it has one".to_owned()
         }
-        None => format!("unknown parameter; there are: {}", known.join(", ")),
-    }
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("unknown parameter; {advice}{UNKNOWN_FIELDS_HINT}")
 }
 
 /// `with_content`: whether payloads or response bodies are wanted. Without it they are.
@@ -135,13 +266,70 @@ fn unknown_parameter(name: &str, known: &[&str]) -> String {
 pub(crate) struct WithContent(pub(crate) bool);
 
 impl FromRequestParts<Api> for WithContent {
-    type Rejection = Error;
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        // The common case costs nothing: no query at all.
-        if parts.uri.query().is_none() {
-            return Ok(Self(true));
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Infallible> {
+        Ok(Self(Query::of(parts).boolean("with_content", true)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DECLARED: &[Parameter] = &[
+        Parameter { name: "event_types", form: Form::Names, about: "" },
+        Parameter { name: "limit", form: Form::Integer { least: 1, most: 250 }, about: "" },
+        Parameter { name: "app", form: Form::Text, about: "" },
+        Parameter { name: "only_new", form: Form::OnlyFalse("is not available"), about: "" },
+    ];
+
+    fn read(text: &str) -> Result<Query, Error> {
+        Query::read(text, DECLARED, UnknownFields::Refuse)
+    }
+
+    #[test]
+    fn event_types_are_read_in_every_spelling() {
+        for (query, wanted) in [
+            ("", vec![]),
+            ("event_types=", vec![]),
+            ("event_types=a", vec!["a"]),
+            ("event_types=a,b", vec!["a", "b"]),
+            ("event_types=a&event_types=b,c", vec!["a", "b", "c"]),
+            ("event_types[]=a&event_types[]=b", vec!["a", "b"]),
+            ("event_types%5B0%5D=a&event_types%5B1%5D=b", vec!["a", "b"]),
+            ("event_types=a%2Cb", vec!["a", "b"]),
+            ("eventTypes[]=a", vec!["a"]),
+        ] {
+            assert_eq!(read(query).unwrap().names("event_types"), wanted, "{query}");
         }
-        Query::of(parts).boolean("with_content", true).map(Self)
+    }
+
+    #[test]
+    fn unknown_and_unreadable_parameters_are_refused_together() {
+        for (query, said) in [
+            ("event_typesx=a", "did you mean \"event_types\"?"),
+            ("event_types[x]=a", "did you mean \"event_types\"?"),
+            ("limit[]=1", "did you mean \"limit\"?"),
+            ("limit=0", "expected a whole number from 1 to 250, not `0`"),
+            ("quarterly=1", "there are: event_types, limit, app ("),
+            ("only_new=true", "is not available"),
+            ("app=a&app_id=b", "means the same as `app_id`; give one of them"),
+            (
+                "limit=x&nobody=1",
+                "expected a whole number from 1 to 250, not `x`; unknown parameter; there are",
+            ),
+        ] {
+            let (status, summary) = read(query).unwrap_err().summary();
+            assert_eq!(status, 422, "{query}");
+            assert!(summary.contains(said), "{query}: {summary}");
+        }
+    }
+
+    #[test]
+    fn unknown_parameters_can_be_ignored() {
+        let query = Query::read("limt=3&limit=4&only_new=false", DECLARED, UnknownFields::Ignore).unwrap();
+        assert_eq!(query.number("limit"), Some(4));
+        assert!(Query::read("limt=3&limit=x", DECLARED, UnknownFields::Ignore).is_err());
     }
 }

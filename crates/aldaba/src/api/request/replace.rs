@@ -2,6 +2,7 @@
 
 use crate::api::response::conflict::Subject;
 use crate::api::{Api, Error};
+use crate::token::Caller;
 use aldaba_engine::ChangeError;
 use http::StatusCode;
 
@@ -11,6 +12,8 @@ pub(crate) trait Replace: Sync {
     type Current: Send + Sync;
     /// What the request makes of it.
     type New: Send + Sync;
+
+    fn caller(&self) -> &Caller;
 
     /// How the path names the thing.
     fn key(&self) -> &str;
@@ -61,7 +64,11 @@ pub(crate) async fn replace<R: Replace>(api: &Api, request: &R) -> Result<(Statu
             Err(ChangeError::UidTaken) if current.is_none() && uid.as_deref() == Some(request.key()) => {
                 retry.wait().await?;
             }
-            Err(error) => return Err(api.refusal(error, request.subject(current.as_ref()), uid).await),
+            Err(error) => {
+                return Err(api
+                    .refusal(request.caller(), error, request.subject(current.as_ref()), uid)
+                    .await);
+            }
         }
     }
 }

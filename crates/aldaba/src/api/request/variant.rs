@@ -77,7 +77,7 @@ impl<T: ApiBody> ToSchema for Described<T> {
     }
 }
 
-impl<T: ApiRequest> crate::api::routing::route::Body for Described<T> {
+impl<T: ApiRequest> crate::api::routing::route::RequestBody for Described<T> {
     fn example() -> Value {
         T::example()
     }

@@ -1,8 +1,8 @@
-//! Large answers take room until they are read: whoever asks for many and reads slowly must not fill the memory. And
-//! only a few are made at once: how large one is shows when it is there, and before it is written it takes its memory
-//! twice.
+//! Limits the memory of large responses. A response holds its memory until it is read, so that a caller that asks for
+//! many and reads slowly does not fill the memory. Few are made at once: the size of a response is known when it
+//! exists, and it takes its memory twice before it is written.
 
-use crate::api::limits::memory_budget::{Holder, Room};
+use crate::api::limits::memory_budget::{HeldMemory, Holder};
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use axum::body::{Body, HttpBody};
@@ -12,77 +12,77 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Bytes up to which an answer is not counted. The answer to a small body is not larger.
-const SMALL: u64 = 128 * 1024;
+/// Responses up to this size are not counted. The response to a small body is not larger.
+const SMALL_RESPONSE_BYTES: u64 = 128 * 1024;
 
-/// Pages with contents that are made at once: somewhat more than the threads that read.
-const TURNS: usize = 6;
-/// How long a request waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Pages with contents that are made at once: slightly more than the threads that read.
+const MAX_PAGES: usize = 6;
+/// How long a request waits for a permit.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Turns at making a page with contents.
+/// Permits to make a page with contents.
 #[derive(Debug)]
-pub(crate) struct Turns(Semaphore);
+pub(crate) struct PagePermits(Semaphore);
 
-impl Default for Turns {
+impl Default for PagePermits {
     fn default() -> Self {
-        Self(Semaphore::new(TURNS))
+        Self(Semaphore::new(MAX_PAGES))
     }
 }
 
-impl Turns {
-    /// To be kept until the page is rendered.
+impl PagePermits {
+    /// Waits for a permit, which the caller keeps until the page is rendered.
     pub(crate) async fn next(&self) -> Result<SemaphorePermit<'_>, Error> {
-        let turn = tokio::time::timeout(PATIENCE, self.0.acquire()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(Error::busy)
+        let permit = tokio::time::timeout(PERMIT_TIMEOUT, self.0.acquire()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(Error::busy)
     }
 
-    /// The same where there may be no contents to show.
+    /// The same for a page that may have no contents.
     pub(crate) async fn next_if(&self, content: bool) -> Result<Option<SemaphorePermit<'_>>, Error> {
         if content { self.next().await.map(Some) } else { Ok(None) }
     }
 }
 
 pub(crate) fn is_small(response: &Response) -> bool {
-    response.body().size_hint().exact().is_some_and(|bytes| bytes <= SMALL)
+    response.body().size_hint().exact().is_some_and(|bytes| bytes <= SMALL_RESPONSE_BYTES)
 }
 
-/// Bytes, and their room for as long as somebody has a part of them.
-struct Held {
+/// Bytes that hold their memory for as long as anybody has a part of them.
+struct HeldBytes {
     bytes: Bytes,
-    _room: Room,
+    _memory: HeldMemory,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The answer with room for it, or one that says that there is none.
+/// The response with memory for it, or a refusal if there is none.
 pub(crate) async fn held(api: &Api, holder: Holder, access: Access, response: Response) -> Response {
     let (parts, body) = response.into_parts();
-    // It is in memory as a whole, so this waits for nothing.
+    // The whole body is in memory, so this does not wait.
     let Ok(bytes) = body.collect().await.map(|body| body.to_bytes()) else {
         return Error::server().into_response();
     };
-    let room = match access.only_reads() {
+    let memory = match access.only_reads() {
         true => {
-            let mut room = api.answers.enter(Some(holder));
-            // One that is larger than all the room must be possible, alone.
-            if let Err(refusal) = room.grow_to(bytes.len().min(api.answers.limit())) {
+            let mut memory = api.response_memory.enter(Some(holder));
+            // A response larger than the whole budget must be possible, alone.
+            if let Err(refusal) = memory.grow_to(bytes.len().min(api.response_memory.limit())) {
                 return refusal.into_response();
             }
-            room
+            memory
         }
-        // Something was done, and must be told. It takes the place of the body, and the next body finds less room.
+        // The request has had its effect, so its response cannot be refused: the next body finds less memory.
         false => {
-            let mut room = api.rooms.enter(Some(holder));
-            room.grow_anyway(bytes.len());
-            room
+            let mut memory = api.request_memory.enter(Some(holder));
+            memory.grow_anyway(bytes.len());
+            memory
         }
     };
-    let bytes = Bytes::from_owner(Held { bytes, _room: room });
+    let bytes = Bytes::from_owner(HeldBytes { bytes, _memory: memory });
     Response::from_parts(parts, Body::from(bytes))
 }
 
@@ -91,15 +91,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_page_waits_for_its_turn_and_not_for_ever() {
-        let turns = Turns::default();
+    async fn a_page_waits_for_a_permit_until_the_timeout() {
+        let permits = PagePermits::default();
         let mut all = Vec::new();
-        for _ in 0..TURNS {
-            all.push(turns.next().await.unwrap());
+        for _ in 0..MAX_PAGES {
+            all.push(permits.next().await.unwrap());
         }
-        turns.next().await.unwrap_err();
-        assert!(turns.next_if(false).await.unwrap().is_none(), "without contents it is small");
-        let (next, ()) = tokio::join!(turns.next(), async { drop(all.pop()) });
+        permits.next().await.unwrap_err();
+        assert!(permits.next_if(false).await.unwrap().is_none(), "without contents it is small");
+        let (next, ()) = tokio::join!(permits.next(), async { drop(all.pop()) });
         drop(next.unwrap());
     }
 }

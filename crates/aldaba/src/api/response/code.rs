@@ -1,11 +1,11 @@
-//! The codes of errors. A program that reads an answer decides by these; people read the `detail`.
+//! The codes of errors. Programs decide by the code; people read the `detail`.
 
 use http::StatusCode;
 use serde::{Serialize, Serializer};
 
 macro_rules! codes {
     ($($variant:ident $name:literal [$($status:literal),+] $meaning:literal $remedy:literal;)+) => {
-        /// What kind of error an answer is.
+        /// The kind of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Code {
             $(#[doc = $meaning] $variant,)+
@@ -16,14 +16,14 @@ macro_rules! codes {
             #[cfg(test)]
             const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// As it stands in an answer.
+            /// The code's text in a response.
             pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
             }
 
-            /// The statuses that it comes with.
+            /// The statuses that go with the code.
             fn statuses(self) -> &'static [u16] {
                 match self {
                     $(Self::$variant => &[$($status),+],)+

@@ -1,19 +1,21 @@
-//! Conflicts name the thing that is in the way, with its id.
+//! Errors of conflicts name the conflicting thing, with its id.
 
 use super::code::Code;
 use super::error::{Error, not_orderable};
 use crate::api::Api;
-use aldaba_delivery::{AppId, EndpointId, OrgId};
+use crate::questions::Missing;
+use crate::token::Caller;
+use aldaba_delivery::{AppId, EndpointId};
 use aldaba_engine::{ChangeError, ResendError};
-use aldaba_store::{ApplicationRef, Endpoint, Message};
+use aldaba_store::{Endpoint, Message};
 use http::StatusCode;
 
-/// What a refused change was about.
+/// The subject of a refused change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject {
-    Application(OrgId),
+    Application,
     Endpoint { app: AppId, endpoint: Option<EndpointId> },
-    Source(OrgId),
+    Source,
 }
 
 impl From<&Endpoint> for Subject {
@@ -23,10 +25,16 @@ impl From<&Endpoint> for Subject {
 }
 
 impl Api {
-    /// Why a change was refused. `uid` is the one that was asked for.
-    pub(crate) async fn refusal(&self, error: ChangeError, subject: Subject, uid: Option<String>) -> Error {
+    /// Why a change was refused. `uid`: the requested one.
+    pub(crate) async fn refusal(
+        &self,
+        caller: &Caller,
+        error: ChangeError,
+        subject: Subject,
+        uid: Option<String>,
+    ) -> Error {
         match (&error, subject, uid) {
-            (ChangeError::UidTaken, subject, Some(uid)) => match self.holder(subject, &uid).await {
+            (ChangeError::UidTaken, subject, Some(uid)) => match self.holder(caller, subject, &uid).await {
                 Ok(holder) => Error::conflict(format!(
                     "{holder} has the uid `{uid}`. Nothing was changed; choose another uid, or change that one"
                 )),
@@ -43,20 +51,20 @@ impl Api {
         }
     }
 
-    /// Who has a uid. It may have been given up since the change was refused.
-    async fn holder(&self, subject: Subject, uid: &str) -> Result<String, Error> {
-        let (key, store) = (uid.to_owned(), self.engine.store());
+    /// The thing that has a uid. It may have lost the uid since the change was refused.
+    async fn holder(&self, caller: &Caller, subject: Subject, uid: &str) -> Result<String, Error> {
+        let questions = self.ask(caller);
         let (word, id) = match subject {
-            Subject::Application(org) => {
-                let found = store.application(ApplicationRef { org, key }).await?;
+            Subject::Application => {
+                let found = questions.find_application(uid).await?;
                 ("application", found.map(|application| application.id.to_string()))
             }
             Subject::Endpoint { app, .. } => {
-                let found = store.endpoint(app, key).await?;
+                let found = questions.application(&app.to_string()).await?.find_endpoint(uid).await?;
                 ("endpoint", found.map(|endpoint| endpoint.id.to_string()))
             }
-            Subject::Source(org) => {
-                let found = store.source(org, key).await?;
+            Subject::Source => {
+                let found = questions.find_source(uid).await?;
                 ("source", found.map(|source| source.id.to_string()))
             }
         };
@@ -86,9 +94,7 @@ pub(crate) fn of_resend(error: ResendError, message: &Message, endpoint: &Endpoi
             "The message {message} was dispatched with headers of its own, and they go to its own address alone, not to \
              {endpoint}. Nothing was sent"
         )),
-        ResendError::NoEndpoint => Error::not_found(
-            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
-        ),
+        ResendError::NoEndpoint => Missing::Endpoint.into(),
         ResendError::NoPayload => Error::new(
             StatusCode::BAD_REQUEST,
             Code::MissingPayload,

@@ -1,4 +1,4 @@
-//! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
+//! Error responses. Each has a JSON body: SDKs parse it whatever the status.
 
 pub(crate) use aldaba_api::read::{Problem, Problems};
 
@@ -14,33 +14,33 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Seconds: what has been ended is remembered for days.
-const REVOCATIONS_AGAIN: u32 = 3600;
-/// Seconds: what holds up the store holds it up for a while.
-pub(crate) const LATE_AGAIN: u32 = 5;
-/// Seconds: a replay takes a while.
-const REPLAYS_AGAIN: u32 = 30;
+/// Retry delay: revocations are remembered for days.
+const REVOCATIONS_RETRY_SECONDS: u32 = 3600;
+/// Retry delay: a slow store takes a while to recover.
+pub(crate) const LATE_RETRY_SECONDS: u32 = 5;
+/// Retry delay: a replay takes a while.
+const REPLAYS_RETRY_SECONDS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Error {
     status: StatusCode,
-    body: Body,
-    /// Seconds after which it is worth trying again.
+    body: ErrorBody,
+    /// Seconds until a retry.
     retry_after: Option<u32>,
-    /// The methods that the route has.
+    /// The methods of the route.
     allow: Option<HeaderValue>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Body {
+pub(crate) enum ErrorBody {
     Plain { code: Code, detail: Cow<'static, str> },
     Problems { code: Code, detail: Vec<Problem> },
 }
 
 impl From<Problems> for Error {
     fn from(problems: Problems) -> Self {
-        let body = Body::Problems { code: Code::Validation, detail: problems.into_list() };
+        let body = ErrorBody::Problems { code: Code::Validation, detail: problems.into_list() };
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allow: None }
     }
 }
@@ -54,7 +54,12 @@ impl From<Problem> for Error {
 impl Error {
     pub(crate) fn new(status: StatusCode, code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(code.comes_with(status), "docs/errors.md does not say {status} of {code:?}");
-        Self { status, body: Body::Plain { code, detail: detail.into() }, retry_after: None, allow: None }
+        Self {
+            status,
+            body: ErrorBody::Plain { code, detail: detail.into() },
+            retry_after: None,
+            allow: None,
+        }
     }
 
     pub(crate) fn problems(all: Vec<Problem>) -> Self {
@@ -63,9 +68,9 @@ impl Error {
         problems.into()
     }
 
-    /// What is wrong with a part of the body, seen from the whole of it.
+    /// Moves the problems of a nested object into the body that has it.
     pub(crate) fn in_field(mut self, field: &str) -> Self {
-        if let Body::Problems { detail, .. } = &mut self.body {
+        if let ErrorBody::Problems { detail, .. } = &mut self.body {
             for problem in detail {
                 let place = problem.loc.len().min(1);
                 problem.loc.insert(place, field.to_owned());
@@ -119,11 +124,11 @@ impl Error {
         Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Busy, detail, 1)
     }
 
-    /// For whoever keeps what was refused: the status, and what was said.
+    /// The status and the message, for a log of refusals.
     pub(crate) fn summary(&self) -> (u16, String) {
         let said = match &self.body {
-            Body::Plain { detail, .. } => detail.to_string(),
-            Body::Problems { detail, .. } => {
+            ErrorBody::Plain { detail, .. } => detail.to_string(),
+            ErrorBody::Problems { detail, .. } => {
                 let said: Vec<_> = detail.iter().map(|problem| problem.msg.as_str()).collect();
                 said.join("; ")
             }
@@ -131,7 +136,7 @@ impl Error {
         (self.status.as_u16(), said)
     }
 
-    /// The same, with when to come back where it does not say that.
+    /// Adds a retry delay if there is none.
     pub(crate) fn or_retry_after(self, seconds: u32) -> Self {
         Self { retry_after: self.retry_after.or(Some(seconds)), ..self }
     }
@@ -144,7 +149,7 @@ impl Error {
         Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail) }
     }
 
-    /// A day's messages are used up, until then.
+    /// The daily quota is used up, until then.
     fn over_quota(whose: QuotaOf, most: u64, until: Timestamp, now: Timestamp) -> Self {
         let whose = match whose {
             QuotaOf::Organization => "organization",
@@ -233,14 +238,14 @@ impl From<ChangeError> for Error {
                     "{most} have been ended before their time, as many as are remembered. To end all portal tokens of an \
                      application, use expire-all without sessionIds and without expiry: that is never refused"
                 ),
-                REVOCATIONS_AGAIN,
+                REVOCATIONS_RETRY_SECONDS,
             ),
             ChangeError::Repeated(key) => Self::conflict(format!(
                 "This request has been made before, and has made the API key {key}. It was shown then, and cannot be shown again: \
                  revoke it, and make another"
             )),
             ChangeError::TooManyReplays => {
-                Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_AGAIN)
+                Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_RETRY_SECONDS)
             }
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
@@ -294,12 +299,12 @@ impl From<ChangeError> for Error {
     }
 }
 
-/// Who uses a policy or a profile.
+/// The user of a policy or a profile.
 pub(crate) fn user(endpoint: Option<EndpointId>) -> String {
     endpoint.map_or_else(|| "An endpoint".to_owned(), |endpoint| format!("The endpoint {endpoint}"))
 }
 
-/// A filter is refused when it is given, so that no message has to be.
+/// A costly filter is refused when it is set, so that no message has to be.
 fn too_costly(whose: &str, work: u64, most: u64) -> Error {
     let message = format!(
         "is too much: {whose} may take {most} looks at a message, and would take {work}. A path with `[*]` leads to up to 1000 \
@@ -346,7 +351,7 @@ impl From<SendError> for Error {
                 Code::Late,
                 "The store takes long, and what you sent may be stored yet. Send it again with the same idempotency-key or \
                  eventId: then it is told from a repeat",
-                LATE_AGAIN,
+                LATE_RETRY_SECONDS,
             ),
             SendError::Store(error) => error.into(),
         }
@@ -381,12 +386,12 @@ pub(crate) fn not_orderable(obstacle: OrderingObstacle, endpoint: impl Display) 
     })
 }
 
-/// An error as a part of an answer about several things.
+/// An error as a part of a response about several things.
 pub(crate) struct Part {
-    /// As the answer would have that were about this alone.
+    /// The status that a response to this item alone would have.
     pub(crate) status: u16,
-    pub(crate) error: Body,
-    /// Seconds after which it is worth trying again.
+    pub(crate) error: ErrorBody,
+    /// Seconds until a retry.
     pub(crate) retry_after: Option<u32>,
 }
 

@@ -4,4 +4,5 @@ pub(crate) mod answer;
 pub(crate) mod code;
 pub(crate) mod conflict;
 pub(crate) mod error;
+pub(crate) mod missing;
 pub(crate) mod page;

@@ -1,9 +1,10 @@
-//! Lists come in pages, forwards or backwards from an item.
+//! Pages of lists, forwards or backwards from an item.
 
 use super::error::Problem;
 use crate::api::request::json;
 use crate::api::request::query::Query;
 use crate::api::{Api, Error};
+use crate::questions::cut;
 use aldaba_store::{Order, Page};
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -14,14 +15,14 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 pub(crate) const DEFAULT_LIMIT: usize = 50;
-pub(crate) const MOST: usize = 250;
+pub(crate) const MAX_LIMIT: usize = 250;
 
-/// What a list may be asked for. `Id` is how its items are named.
+/// The page that a query asks for. `Id` identifies the items.
 pub(crate) struct PageQuery<Id> {
     pub(crate) limit: usize,
-    /// Start beside this item.
+    /// Starts beside this item.
     pub(crate) beside: Option<Id>,
-    /// Towards the list's beginning.
+    /// Towards the beginning of the list.
     pub(crate) backwards: bool,
     pub(crate) order: Option<Order>,
     pub(crate) query: Query,
@@ -32,19 +33,17 @@ impl<Id: FromStr<Err: Display>> FromRequestParts<Api> for PageQuery<Id> {
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
         let query = Query::of(parts);
-        let limit = limit(&query)?;
-        let (beside, backwards) = iterator(query.get("iterator").as_deref(), "query")?;
-        let order = match query.get("order").as_deref() {
-            None => None,
-            Some("ascending") => Some(Order::Ascending),
-            Some("descending") => Some(Order::Descending),
-            Some(other) => return Err(Error::query("order", other, "ascending or descending")),
-        };
+        let limit = limit(&query);
+        let (beside, backwards) = iterator(query.text("iterator"), "query")?;
+        let order = query.text("order").map(|order| match order {
+            "ascending" => Order::Ascending,
+            _ => Order::Descending,
+        });
         Ok(Self { limit, beside, backwards, order, query })
     }
 }
 
-/// An item to start beside, and whether towards the list's beginning. `place` is where it was written.
+/// An item to start beside, and whether towards the beginning of the list. `place`: where the iterator was given.
 pub(crate) fn iterator<Id: FromStr<Err: Display>>(
     text: Option<&str>,
     place: &str,
@@ -55,14 +54,13 @@ pub(crate) fn iterator<Id: FromStr<Err: Display>>(
     Ok((Some(id.parse().map_err(wrong)?), backwards))
 }
 
-pub(crate) fn limit(query: &Query) -> Result<usize, Error> {
-    let Some(text) = query.get("limit") else { return Ok(DEFAULT_LIMIT) };
-    let limit = text.parse::<usize>().ok().filter(|limit| (1..=MOST).contains(limit));
-    limit.ok_or_else(|| Error::query("limit", &text, format!("a whole number from 1 to {MOST}")))
+pub(crate) fn limit(query: &Query) -> usize {
+    let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok());
+    limit.unwrap_or(DEFAULT_LIMIT)
 }
 
 impl<Id: Clone + Display> PageQuery<Id> {
-    /// What to ask the store for: one item more than wanted tells whether there are others.
+    /// The page to read: one item more than wanted tells whether there are others.
     pub(crate) fn ask(&self, order: Order) -> (Page<Id>, Order) {
         let order = match (self.backwards, order) {
             (false, order) => order,
@@ -72,42 +70,16 @@ impl<Id: Clone + Display> PageQuery<Id> {
         (Page { after: self.beside.clone(), limit: self.limit + 1 }, order)
     }
 
-    /// The same for a list in memory that can be wanted in either order.
-    pub(crate) fn cut_ordered<T>(&self, mut items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
+    /// The page of a list in memory, which is in ascending order.
+    pub(crate) fn cut<T>(&self, items: Vec<T>, order: Order, id: impl Fn(&T) -> Id) -> Vec<T>
     where
         Id: Ord,
     {
         let (page, order) = self.ask(order);
-        match (page.after, order) {
-            (None, _) => {}
-            (Some(after), Order::Ascending) => items.retain(|item| id(item) > after),
-            (Some(after), Order::Descending) => items.retain(|item| id(item) < after),
-        }
-        if order == Order::Descending {
-            items.reverse();
-        }
-        items.truncate(page.limit);
-        items
+        cut(items, &page, order, id)
     }
 
-    /// The same for a list that is already in memory, in ascending order.
-    pub(crate) fn cut<T>(&self, mut items: Vec<T>, id: impl Fn(&T) -> Id) -> Vec<T>
-    where
-        Id: Ord,
-    {
-        match &self.beside {
-            None => {}
-            Some(beside) if self.backwards => items.retain(|item| id(item) < *beside),
-            Some(beside) => items.retain(|item| id(item) > *beside),
-        }
-        if self.backwards {
-            items.reverse();
-        }
-        items.truncate(self.limit + 1);
-        items
-    }
-
-    /// The page of what the store gave. `more` says that others follow though fewer were taken.
+    /// Makes the page of the items that were read. `more`: others follow although fewer were read.
     pub(crate) fn list<T>(&self, mut items: Vec<T>, more: bool, id: impl Fn(&T) -> Id) -> Listed<T> {
         let done = items.len() <= self.limit && !more;
         items.truncate(self.limit);
@@ -119,7 +91,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
         Listed { items, iterator, prev_iterator, done }
     }
 
-    /// The same, where looking for items may have been given up at a place: it goes on from there.
+    /// The same for a search that may have stopped early: the next page continues from there.
     pub(crate) fn list_walked<T>(
         &self,
         items: Vec<T>,
@@ -137,7 +109,7 @@ impl<Id: Clone + Display> PageQuery<Id> {
     }
 }
 
-/// A page whose items are still to be rendered.
+/// A page before its items are rendered.
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     iterator: Option<String>,
@@ -172,8 +144,7 @@ mod tests {
     use super::*;
 
     fn asked(backwards: bool) -> PageQuery<u32> {
-        let (parts, ()) = http::Request::new(()).into_parts();
-        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::of(&parts) }
+        PageQuery { limit: 2, beside: Some(50), backwards, order: None, query: Query::default() }
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! Who is asking, and what they may reach.
+//! Authenticates a request, and says what kind of access a route needs.
 
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
 use crate::token::{Caller, TokenError};
-use aldaba_delivery::OrgId;
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -15,41 +14,41 @@ const NO_TOKEN: &str = "Invalid token: there is none; send `Authorization: Beare
 const NO_BEARER: &str = "Invalid token: the header `Authorization` does not begin with `Bearer `; send `Authorization: \
                          Bearer` and a token or an API key";
 
-/// What a route is for, and so who may use it.
+/// The kind of access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     /// Anyone, without a token.
     Open,
     /// Anyone with a token.
     Known,
-    /// Reading what is an application's.
+    /// Reading things of an application.
     Read,
-    /// Reading what spans the organization.
+    /// Reading things of the whole organization.
     ReadOrganization,
     /// Reading signing secrets, headers and certificates.
     ReadSecrets,
-    /// Handing in messages.
+    /// Sending messages.
     Send,
-    /// Asking whether anybody would get a message.
+    /// Checking whether an endpoint would receive a message.
     Precheck,
-    /// Sending again what was handed in.
+    /// Sending messages again.
     Attempt,
-    /// Changing what is an application's: its endpoints and deliveries.
+    /// Changing things of an application: its endpoints and deliveries.
     Manage,
     /// Changing signing secrets.
     ManageSecrets,
-    /// Removing contents for good.
+    /// Deleting contents.
     Erase,
-    /// Changing what is the organization's: applications, event types, policies, profiles.
+    /// Changing things of the organization: applications, event types, policies, profiles.
     Administer,
-    /// Letting people into an application's portal, and out of it.
+    /// Issuing and revoking portal tokens.
     Admit,
-    /// Keys, and the audit log.
+    /// API keys and the audit log.
     Govern,
 }
 
 impl Access {
-    /// Whether nothing is changed, so that an answer which cannot be given has had no effect.
+    /// Whether the route only reads, so that a failed response had no effect.
     pub(crate) fn only_reads(self) -> bool {
         matches!(
             self,
@@ -62,7 +61,7 @@ impl Access {
         )
     }
 
-    /// The word for it in the API's document.
+    /// The scope's name in the API's document.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -83,7 +82,7 @@ impl Access {
     }
 }
 
-/// Whose token a request has.
+/// The caller, by the request's token.
 pub(crate) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     let Some(given) = headers.get(AUTHORIZATION) else {
         return Err(Error::new(StatusCode::UNAUTHORIZED, Code::AuthenticationFailed, NO_TOKEN));
@@ -94,47 +93,18 @@ pub(crate) fn caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Error> {
     }
 }
 
-/// What speaks for one application counts as long as that is there.
-pub(crate) async fn still_counts(api: &Api, caller: &Caller) -> Result<(), Error> {
-    let Some(app) = caller.app() else { return Ok(()) };
-    match api.engine.has_application(caller.org(), app).await? {
-        true => Ok(()),
-        false => {
-            Err(Error::not_found("There is no such application as the one that the token or key is for"))
-        }
-    }
-}
-
 pub(crate) fn allow(caller: Caller, access: Access) -> Result<Caller, Error> {
     caller.may(access).map_err(Error::forbidden)?;
     Ok(caller)
 }
 
-/// The caller whom the route's check has let in.
+/// The caller that the route's check has admitted.
 impl FromRequestParts<Api> for Caller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Error> {
-        // Absent only where a handler asks who calls and its route lets anyone in.
+        // Absent only if a handler of an open route asks for the caller.
         parts.extensions.get().cloned().ok_or_else(|| refusal(TokenError::Invalid))
-    }
-}
-
-/// A caller that speaks for the whole organization, not for one application of it.
-#[derive(Debug)]
-pub(crate) struct Organization(pub(crate) OrgId);
-
-impl FromRequestParts<Api> for Organization {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
-        let caller = Caller::from_request_parts(parts, api).await?;
-        match caller.app() {
-            None => Ok(Self(caller.org())),
-            Some(_) => Err(Error::forbidden(
-                "This is for the whole organization; what was sent is for one application",
-            )),
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a route is declared and who may use it.
+//! The declaration of routes, and the checks before handlers.
 
 pub(crate) mod auth;
 pub(crate) mod nearest_route;

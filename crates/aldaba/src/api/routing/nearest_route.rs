@@ -1,4 +1,4 @@
-//! The routes that a request for one that does not exist probably means.
+//! Suggests routes for a request to a route that does not exist.
 
 use super::route::Route;
 use crate::api::response::error::Error;
@@ -7,26 +7,26 @@ use aldaba_delivery::nearest::{distance, letters};
 use http::Method;
 use std::collections::HashMap;
 
-/// How many routes an answer names.
+/// Routes in one suggestion.
 const MAX_NAMED: usize = 3;
-/// Paths with more segments, and segments with more bytes, are not compared: anybody may send them.
+/// Longer paths and segments are not compared: anybody may send them.
 const MAX_SEGMENTS: usize = 12;
 const MAX_SEGMENT_BYTES: usize = 40;
-/// Bytes of the path that an answer repeats.
+/// Bytes of the path in an error.
 const MAX_SHOWN_BYTES: usize = 200;
 
-/// What a difference counts. A route is near up to `FARTHEST`.
-const OTHER_METHOD: u32 = 1;
-const PARAMETER: u32 = 1;
-const ABBREVIATION: u32 = 2;
-const PREFIX: u32 = 1;
-const SEGMENT: u32 = 5;
-const FARTHEST: u32 = 9;
+/// The costs of differences. A route is suggested up to `MAX_DISTANCE`.
+const OTHER_METHOD_COST: u32 = 1;
+const PARAMETER_COST: u32 = 1;
+const ABBREVIATION_COST: u32 = 2;
+const PREFIX_COST: u32 = 1;
+const SEGMENT_COST: u32 = 5;
+const MAX_DISTANCE: u32 = 9;
 
-/// What paths abbreviate, in full.
+/// The abbreviations in paths, and their full words.
 const LONG_FORMS: [(&str, &str); 3] = [("app", "application"), ("msg", "message"), ("stats", "statistics")];
 
-/// Every route, as the path that a caller writes.
+/// Every route, as callers write its path.
 #[derive(Debug)]
 pub(crate) struct KnownRoutes(Vec<(Method, String)>);
 
@@ -36,7 +36,7 @@ impl KnownRoutes {
         Self(api.chain([(Method::POST, inbound_request::PATH.to_owned())]).collect())
     }
 
-    /// The methods of a route, as the header `Allow` has them. What is not of the API is a page.
+    /// The methods of a route, for the header `Allow`. Paths outside of the API are pages.
     pub(crate) fn methods_of(&self, path: &str) -> String {
         let mut methods: Vec<_> =
             self.0.iter().filter(|(_, known)| known == path).map(|(method, _)| method.as_str()).collect();
@@ -50,7 +50,7 @@ impl KnownRoutes {
         methods.join(", ")
     }
 
-    /// What is said where there is no route.
+    /// The error for a missing route.
     pub(crate) fn missing(&self, method: &Method, path: &str) -> Error {
         let near = self.near(method, path);
         let shown = &path[..path.floor_char_boundary(MAX_SHOWN_BYTES)];
@@ -72,22 +72,23 @@ impl KnownRoutes {
             .iter()
             .filter_map(|(other, known)| {
                 let segments: Vec<_> = known.split('/').skip(1).collect();
-                let apart = likeness.between(&given, &segments)? + u32::from(other != method) * OTHER_METHOD;
-                (apart <= FARTHEST).then(|| (apart, format!("{other} {known}")))
+                let apart =
+                    likeness.between(&given, &segments)? + u32::from(other != method) * OTHER_METHOD_COST;
+                (apart <= MAX_DISTANCE).then(|| (apart, format!("{other} {known}")))
             })
             .collect();
-        // Among those that are as near, the order of the declarations.
+        // At the same distance, in the order of the declarations.
         near.sort_by_key(|(apart, _)| *apart);
         near.into_iter().take(MAX_NAMED).map(|(_, route)| route).collect()
     }
 }
 
-/// How much segments differ. Many routes share them, so each pair is compared once.
+/// The distances of segments. Many routes share them, so each pair is compared once.
 #[derive(Default)]
 struct Likeness<'a>(HashMap<(&'a str, &'a str), Option<u32>>);
 
 impl<'a> Likeness<'a> {
-    /// The distance of two paths, with segments for letters. `None`: they have no name in common.
+    /// The distance of two paths, by segments. `None`: they share no name.
     fn between(&mut self, given: &[&'a str], known: &[&'a str]) -> Option<u32> {
         let mut names = known.iter().filter(|name| !is_parameter(name) && !is_prefix(name));
         names.find(|name| given.iter().any(|segment| self.segment(segment, name).is_some()))?;
@@ -96,9 +97,9 @@ impl<'a> Likeness<'a> {
             last.push(last[last.len() - 1] + left_out(name));
         }
         for segment in given {
-            let mut row = vec![last[0] + SEGMENT];
+            let mut row = vec![last[0] + SEGMENT_COST];
             for (place, name) in known.iter().enumerate() {
-                let other = (last[place + 1] + SEGMENT).min(row[place] + left_out(name));
+                let other = (last[place + 1] + SEGMENT_COST).min(row[place] + left_out(name));
                 let same = self.segment(segment, name).map(|apart| last[place] + apart);
                 row.push(same.map_or(other, |same| same.min(other)));
             }
@@ -109,7 +110,7 @@ impl<'a> Likeness<'a> {
 
     fn segment(&mut self, given: &'a str, known: &'a str) -> Option<u32> {
         if is_parameter(known) {
-            return Some(PARAMETER);
+            return Some(PARAMETER_COST);
         }
         if is_prefix(known) || is_prefix(given) {
             return (given == known).then_some(0);
@@ -126,9 +127,9 @@ fn is_prefix(name: &str) -> bool {
     matches!(name, "api" | "v1")
 }
 
-/// Many leave out what all paths begin with.
+/// Many callers leave out the common prefix.
 fn left_out(name: &str) -> u32 {
-    if is_prefix(name) { PREFIX } else { SEGMENT }
+    if is_prefix(name) { PREFIX_COST } else { SEGMENT_COST }
 }
 
 fn compare(given: &str, known: &str) -> Option<u32> {
@@ -144,7 +145,7 @@ fn compare(given: &str, known: &str) -> Option<u32> {
         (apart <= given.len() / 3).then(|| u32::try_from(apart).unwrap_or(u32::MAX).saturating_add(more))
     };
     let in_full = LONG_FORMS.iter().find(|(short, _)| *short == known);
-    apart(known, 0).or_else(|| in_full.and_then(|(_, long)| apart(long, ABBREVIATION)))
+    apart(known, 0).or_else(|| in_full.and_then(|(_, long)| apart(long, ABBREVIATION_COST)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! How a route is declared: its path, who may use it, what it takes and what it answers. The router, the
-//! checks of access and the API's document are all made from this one declaration.
+//! The declaration of a route: path, access, parameters, body and responses. It gives the router, the checks before
+//! the handler, and the API's document.
 
 use super::auth::{self, Access};
 use crate::api::limits::memory_budget::Holder;
 use crate::api::limits::rates;
 use crate::api::request::body::Pending;
 use crate::api::request::query::Query;
+pub(crate) use crate::api::request::query::{Form, Parameter};
 use crate::api::response::answer;
+use crate::api::response::page::MAX_LIMIT;
 use crate::api::{Api, Error};
 use axum::Router;
 use axum::body::HttpBody;
@@ -21,16 +23,16 @@ use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What a request has as its body.
-pub(crate) trait Body: ToSchema {
-    /// One that is accepted as it stands. The document shows it, and whoever tries out the route sends it.
+/// The body of a request.
+pub(crate) trait RequestBody: ToSchema {
+    /// A valid example. The document shows it, and the page sends it.
     fn example() -> Value;
 }
 
-/// Says what an example of a body is, beside its declaration.
+/// Declares the example of a body, next to its type.
 macro_rules! example {
     ($body:ty, $($json:tt)+) => {
-        impl $crate::api::routing::route::Body for $body {
+        impl $crate::api::routing::route::RequestBody for $body {
             fn example() -> serde_json::Value {
                 serde_json::json!($($json)+)
             }
@@ -44,62 +46,41 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// Below `/api/v1`.
     pub(crate) path: &'static str,
-    /// As SDKs know it, such as `v1.application.list`.
+    /// The operation's name in SDKs, such as `v1.application.list`.
     pub(crate) id: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) query: Vec<Parameter>,
-    pub(crate) body: Option<Shape>,
-    /// Only the document needs it, so it is made for that.
+    pub(crate) body: Option<BodySchema>,
+    /// Only the document calls it.
     pub(crate) example: Option<fn() -> Value>,
-    /// A request without the body is one with an empty body.
+    /// The body may be left out.
     pub(crate) bodiless: bool,
     /// It honours the header `idempotency-key`.
     pub(crate) keyed: bool,
-    pub(crate) answers: Vec<(StatusCode, Answer)>,
+    /// It ignores its query string.
+    pub(crate) any_query: bool,
+    pub(crate) answers: Vec<(StatusCode, ResponseBody)>,
     handler: MethodRouter<Api>,
 }
 
-/// A parameter of the query string.
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) form: Form,
-    pub(crate) about: &'static str,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Form {
-    Boolean,
-    Integer {
-        least: i64,
-        most: i64,
-    },
-    /// RFC 3339.
-    Moment,
-    Text,
-    /// Separated by commas, or given several times.
-    Names,
-    OneOf(&'static [&'static str]),
-    OneNumberOf(&'static [i64]),
-}
-
-pub(crate) enum Answer {
+pub(crate) enum ResponseBody {
     Nothing,
-    Json(Shape),
+    Json(BodySchema),
     /// In pages.
-    List(Shape),
+    List(BodySchema),
     /// The body of errors.
     Error,
 }
 
-/// The name and the schema of a body, and of all that it is made of.
-pub(crate) struct Shape {
+/// The name and the schema of a body, and of its parts.
+pub(crate) struct BodySchema {
     pub(crate) name: String,
-    /// They are many, and only the document needs them: they are made for it.
+    /// Only the document calls it: the schemas are many.
     pub(crate) schemas: fn() -> Vec<(String, RefOr<Schema>)>,
 }
 
-impl Shape {
+impl BodySchema {
     fn of<T: ToSchema>() -> Self {
         Self { name: T::name().into_owned(), schemas: schemas::<T> }
     }
@@ -129,6 +110,7 @@ impl Route {
             example: None,
             bodiless: false,
             keyed: false,
+            any_query: false,
             answers: Vec::new(),
             handler: on(filter, handler),
         }
@@ -184,6 +166,11 @@ impl Route {
         Self { keyed: true, ..self }
     }
 
+    /// For health checks, which must not fail for what a caller adds to the URL.
+    pub(crate) fn any_query(self) -> Self {
+        Self { any_query: true, ..self }
+    }
+
     pub(crate) fn query(mut self, name: &'static str, form: Form, about: &'static str) -> Self {
         self.query.push(Parameter { name, form, about });
         self
@@ -191,12 +178,16 @@ impl Route {
 
     /// `limit` and `iterator`.
     pub(crate) fn paged(self) -> Self {
-        self.query("limit", Form::Integer { least: 1, most: 250 }, "How many items at most; 50 if not given")
-            .query(
-                "iterator",
-                Form::Text,
-                "Where to go on: the `iterator` or `prevIterator` of a former answer",
-            )
+        self.query(
+            "limit",
+            Form::Integer { least: 1, most: MAX_LIMIT as i64 },
+            "How many items at most; 50 if not given",
+        )
+        .query(
+            "iterator",
+            Form::Text,
+            "Where to go on: the `iterator` or `prevIterator` of a former answer",
+        )
     }
 
     pub(crate) fn ordered(self) -> Self {
@@ -207,18 +198,18 @@ impl Route {
         self.query("with_content", Form::Boolean, about)
     }
 
-    pub(crate) fn takes<T: Body>(mut self) -> Self {
-        self.body = Some(Shape::of::<T>());
+    pub(crate) fn takes<T: RequestBody>(mut self) -> Self {
+        self.body = Some(BodySchema::of::<T>());
         self.example = Some(T::example);
         self
     }
 
-    pub(crate) fn may_take<T: Body>(self) -> Self {
+    pub(crate) fn may_take<T: RequestBody>(self) -> Self {
         Self { bodiless: true, ..self.takes::<T>() }
     }
 
     pub(crate) fn answers<T: ToSchema>(self, status: StatusCode) -> Self {
-        self.answer(status, Answer::Json(Shape::of::<T>()))
+        self.answer(status, ResponseBody::Json(BodySchema::of::<T>()))
     }
 
     pub(crate) fn lists<T: ToSchema>(self) -> Self {
@@ -227,106 +218,90 @@ impl Route {
 
     /// A list that takes no `limit`.
     pub(crate) fn lists_all<T: ToSchema>(self) -> Self {
-        self.answer(StatusCode::OK, Answer::List(Shape::of::<T>()))
+        self.answer(StatusCode::OK, ResponseBody::List(BodySchema::of::<T>()))
     }
 
     pub(crate) fn answers_nothing(self) -> Self {
-        self.answer(StatusCode::NO_CONTENT, Answer::Nothing)
+        self.answer(StatusCode::NO_CONTENT, ResponseBody::Nothing)
     }
 
-    /// An error beyond those that every route of its kind has.
+    /// An error that not every route of its kind has.
     pub(crate) fn or_error(self, status: StatusCode) -> Self {
-        self.answer(status, Answer::Error)
+        self.answer(status, ResponseBody::Error)
     }
 
     pub(crate) fn may_conflict(self) -> Self {
         self.or_error(StatusCode::CONFLICT)
     }
 
-    fn answer(mut self, status: StatusCode, answer: Answer) -> Self {
+    fn answer(mut self, status: StatusCode, answer: ResponseBody) -> Self {
         self.answers.push((status, answer));
         self
     }
 }
 
-/// What stands before a route's handler.
+/// The checks before a route's handler.
 #[derive(Clone)]
-struct Entry {
+struct RouteChecks {
     api: Api,
     access: Access,
     of_app: bool,
-    /// Of a route that refuses others: the parameters that it takes.
-    parameters: Option<Arc<[&'static str]>>,
-    /// It changes something, and takes no body.
+    parameters: Arc<[Parameter]>,
+    /// The route changes something, and takes no body.
     takes_nothing: bool,
 }
 
-/// What the ids of routes begin with that the API of Svix does not have, or at least its SDKs.
-const OWN: [&str; 12] = [
-    "v1.api-key.",
-    "v1.audit.",
-    "v1.authentication.whoami",
-    "v1.delivery.",
-    "v1.dispatch.",
-    "v1.endpoint.health",
-    "v1.host.",
-    "v1.ingest.event.",
-    "v1.ingest.log.",
-    "v1.job.",
-    "v1.policy.",
-    "v1.profile.",
-];
-
 impl Route {
-    /// Whether it refuses parameters of the query that it does not know. Routes of Svix that only read pass over them:
-    /// SDKs may send some that belong to newer servers.
-    pub(crate) fn refuses_parameters(&self) -> bool {
-        self.is_strict() || OWN.iter().any(|own| self.id.starts_with(own))
-    }
-
-    /// Whether it refuses what it does not know: a request that asks for less than all, in a word that is passed over,
-    /// would destroy, send or open more than was meant.
-    fn is_strict(&self) -> bool {
+    /// Whether the handler reads no body and must refuse one: a body that is ignored may ask for less than the
+    /// request does.
+    fn refuses_bodies(&self) -> bool {
         let reads = self.access.only_reads() && self.access != Access::Known;
-        self.method != Method::GET && !reads
+        self.method != Method::GET && !reads && self.body.is_none()
     }
 }
 
-/// Where the routes of an API are.
+/// The router of all routes.
 pub(crate) fn router(api: &Api, routes: Vec<Route>) -> Router<Api> {
     routes.into_iter().fold(Router::new(), |router, route| {
-        let strict = route.is_strict();
+        let checks = RouteChecks {
+            api: api.clone(),
+            access: route.access,
+            of_app: route.path.starts_with("/app/{app_id}"),
+            takes_nothing: route.refuses_bodies(),
+            parameters: route.query.into(),
+        };
         let checked = match route.access {
-            Access::Open => route.handler,
-            access => {
-                let of_app = route.path.starts_with("/app/{app_id}");
-                let refuses = route.refuses_parameters();
-                let parameters = refuses.then(|| route.query.iter().map(|known| known.name).collect());
-                let takes_nothing = strict && route.body.is_none();
-                let entry = Entry { api: api.clone(), access, of_app, parameters, takes_nothing };
-                route.handler.layer(from_fn_with_state(entry, admit))
-            }
+            _ if route.any_query => route.handler,
+            Access::Open => route.handler.layer(from_fn_with_state(checks, read_request)),
+            _ => route.handler.layer(from_fn_with_state(checks, admit)),
         };
         router.route(route.path, checked)
     })
 }
 
-/// Nobody reaches a handler whose token does not allow it, who makes too many requests, or who asks a route that changes
-/// something for what it does not know.
-async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> Response {
-    let Entry { api, access, of_app, .. } = &entry;
+/// Reads the request of a route that anybody may use.
+async fn read_request(State(checks): State<RouteChecks>, request: Request, next: Next) -> Response {
+    match checks.understood(request).await {
+        Ok(request) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Checks the caller's token and rate, and reads the request, before the handler runs.
+async fn admit(State(checks): State<RouteChecks>, mut request: Request, next: Next) -> Response {
+    let RouteChecks { api, access, of_app, .. } = &checks;
     match auth::caller(api, request.headers()).and_then(|caller| auth::allow(caller, *access)) {
         Ok(caller) => {
             let app = of_app.then(|| request.uri());
             if let Err(refusal) = rates::admit(api, &caller, request.method(), app).await {
                 return refusal.into_response();
             }
-            if let Err(refusal) = auth::still_counts(api, &caller).await {
-                return refusal.into_response();
+            if let Err(refusal) = api.ask(&caller).check_own_application().await {
+                return Error::from(refusal).into_response();
             }
             let holder = Holder::from(&caller);
             request.extensions_mut().insert(caller);
-            let request = match entry.understood(request).await {
+            let request = match checks.understood(request).await {
                 Ok(request) => request,
                 Err(refusal) => return refusal.into_response(),
             };
@@ -340,13 +315,12 @@ async fn admit(State(entry): State<Entry>, mut request: Request, next: Next) -> 
     }
 }
 
-impl Entry {
-    /// The request, if it has nothing that its route would pass over.
-    async fn understood(&self, request: Request) -> Result<Request, Error> {
-        if let Some(known) = &self.parameters
-            && request.uri().query().is_some()
-        {
-            Query::of_uri(request.uri()).refuse_others(known)?;
+impl RouteChecks {
+    /// Reads the query string, and refuses a body that the handler would not read.
+    async fn understood(&self, mut request: Request) -> Result<Request, Error> {
+        if let Some(text) = request.uri().query() {
+            let query = Query::read(text, &self.parameters, self.api.limits.unknown_fields)?;
+            request.extensions_mut().insert(query);
         }
         if !self.takes_nothing || request.body().is_end_stream() {
             return Ok(request);

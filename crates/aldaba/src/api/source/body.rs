@@ -34,12 +34,12 @@ pub(crate) fn patched(body: BodyText<'_>, before: &NewSource) -> Result<NewSourc
 /// The fields of a body. What a sender is known by belongs into `config`: beside it, it would be passed over.
 fn fields(body: BodyText<'_>) -> Result<Fields, Error> {
     let mut fields = body.fields()?;
-    for name in config::KNOWN_BY {
+    for name in config::SECRET_NAMES {
         if fields.has(name) {
             fields.problem(name, "belongs into `config`");
         }
     }
-    fields.forget(&config::KNOWN_BY);
+    fields.forget(&config::SECRET_NAMES);
     Ok(fields)
 }
 

@@ -1,20 +1,19 @@
-//! `config` of a source: what its type needs to know of its sender.
+//! The `config` of a source: what its type needs to verify the sender.
 
 use crate::api::request::json::{Fields, bounded_json};
 use aldaba_api::Json;
 use aldaba_engine::{HmacSettings, SourceSecrets, SourceSettings, secret_field};
 use serde_json::{Map, Value};
 
-/// Bytes of each of its texts.
-const LONGEST_WORD: usize = 1024;
-const SECRETS: usize = 10;
+/// Bytes of each text.
+const MAX_TEXT_BYTES: usize = 1024;
+const MAX_SECRETS: usize = 10;
 
-/// What a sender is known by, under each of its names. Beside `config` it would be passed over like all that nobody knows there, and
-/// where it may be left out, nothing would be verified.
-pub(crate) const KNOWN_BY: [&str; 5] = ["secret", "secrets", "publicKey", "clientState", "verifyToken"];
+/// Names of secrets. Outside of `config` one would be an unknown field, and if it is optional, nothing would be
+/// verified.
+pub(crate) const SECRET_NAMES: [&str; 5] = ["secret", "secrets", "publicKey", "clientState", "verifyToken"];
 
-/// What the type needs. Nothing of it is taken that the type does not know. `tolerance`: what the request itself says of it,
-/// beside `config`.
+/// Reads the fields of the type, and refuses others. `tolerance`: the value beside `config`.
 pub(crate) fn read(
     fields: &mut Fields,
     given: Option<&Json>,
@@ -37,11 +36,11 @@ pub(crate) fn read(
     };
     let mut config = Config { fields, given };
     let mut secrets = SourceSecrets::default();
-    secrets.secrets.extend(config.text(secret_field(kind), LONGEST_WORD).map(Into::into));
+    secrets.secrets.extend(config.text(secret_field(kind), MAX_TEXT_BYTES).map(Into::into));
     secrets.secrets.extend(config.list("secrets").into_iter().map(Into::into));
     match kind {
-        "meta" => secrets.verify_token = config.text("verifyToken", LONGEST_WORD).map(Into::into),
-        "branded" => settings.brand = config.text("brand", LONGEST_WORD),
+        "meta" => secrets.verify_token = config.text("verifyToken", MAX_TEXT_BYTES).map(Into::into),
+        "branded" => settings.brand = config.text("brand", MAX_TEXT_BYTES),
         "tailscale" => {
             let name = "timestampGraceSeconds";
             match (config.number(name, SourceSettings::MAX_TOLERANCE_SECONDS), tolerance) {
@@ -54,14 +53,14 @@ pub(crate) fn read(
         }
         "hmac" => {
             settings.hmac = Some(HmacSettings {
-                header: config.text("header", LONGEST_WORD).unwrap_or_default(),
-                prefix: config.text("prefix", LONGEST_WORD),
-                algorithm: config.text("algorithm", LONGEST_WORD),
-                encoding: config.text("encoding", LONGEST_WORD),
-                signed: config.text("signed", LONGEST_WORD),
-                timestamp_header: config.text("timestampHeader", LONGEST_WORD),
-                timestamp_unit: config.text("timestampUnit", LONGEST_WORD),
-                secret_form: config.text("secretForm", LONGEST_WORD),
+                header: config.text("header", MAX_TEXT_BYTES).unwrap_or_default(),
+                prefix: config.text("prefix", MAX_TEXT_BYTES),
+                algorithm: config.text("algorithm", MAX_TEXT_BYTES),
+                encoding: config.text("encoding", MAX_TEXT_BYTES),
+                signed: config.text("signed", MAX_TEXT_BYTES),
+                timestamp_header: config.text("timestampHeader", MAX_TEXT_BYTES),
+                timestamp_unit: config.text("timestampUnit", MAX_TEXT_BYTES),
+                secret_form: config.text("secretForm", MAX_TEXT_BYTES),
             });
         }
         _ => {}
@@ -70,7 +69,7 @@ pub(crate) fn read(
     secrets
 }
 
-/// The parts of `config` that nobody has asked for yet.
+/// The fields of `config` that have not been read yet.
 struct Config<'a> {
     fields: &'a mut Fields,
     given: Map<String, Value>,
@@ -89,9 +88,11 @@ impl Config<'_> {
     fn list(&mut self, name: &str) -> Vec<String> {
         let Some(given) = self.given.remove(name).filter(|given| !given.is_null()) else { return Vec::new() };
         match serde_json::from_value::<Vec<String>>(given) {
-            Ok(list) if list.len() <= SECRETS && list.iter().all(|text| text.len() <= LONGEST_WORD) => list,
+            Ok(list) if list.len() <= MAX_SECRETS && list.iter().all(|text| text.len() <= MAX_TEXT_BYTES) => {
+                list
+            }
             Ok(_) => self
-                .wrong(name, format!("may have {SECRETS} items of {LONGEST_WORD} bytes at most"))
+                .wrong(name, format!("may have {MAX_SECRETS} items of {MAX_TEXT_BYTES} bytes at most"))
                 .unwrap_or_default(),
             Err(_) => self.wrong(name, "expected a list of strings".into()).unwrap_or_default(),
         }

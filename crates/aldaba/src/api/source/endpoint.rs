@@ -1,4 +1,4 @@
-//! The endpoints of a source: those of the application that it owns, under the names that clients of sources have.
+//! The endpoints of a source: those of its application, under the paths that clients of sources use.
 
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
@@ -30,7 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<EndpointOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named("v1.ingest.endpoint.create", "Makes an endpoint that a source forwards to")
+            .named("v1.ingest.endpoint.create", "Creates an endpoint that a source forwards to")
             .takes::<EndpointIn>()
             .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -39,20 +39,20 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EndpointOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
-            .named("v1.ingest.endpoint.upsert", "Puts another configuration in its place, or makes it")
+            .named("v1.ingest.endpoint.upsert", "Replaces the configuration of an endpoint, or creates it")
             .takes::<EndpointUpdateIn>()
             .answers::<EndpointOut>(StatusCode::OK)
             .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.ingest.endpoint.delete", "Removes an endpoint of a source")
+            .named("v1.ingest.endpoint.delete", "Deletes an endpoint of a source")
             .answers_nothing(),
         Route::get(SECRET, Access::Administer, show_secret)
             .named("v1.ingest.endpoint.get-secret", "Shows its signing secret, or its public key")
             .answers::<SecretOut>(StatusCode::OK),
         Route::post(ROTATE, Access::Administer, rotate)
             .keyed()
-            .named("v1.ingest.endpoint.rotate-secret", "Signs with another key")
+            .named("v1.ingest.endpoint.rotate-secret", "Rotates its signing secret")
             .may_take::<RotateIn>()
             .answers::<SecretOut>(StatusCode::OK)
             .may_conflict(),
@@ -60,16 +60,16 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.ingest.endpoint.get-headers", "Shows the headers that are sent with every request")
             .answers::<HeadersOut<'_>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
-            .named("v1.ingest.endpoint.set-headers", "Sends these headers and no others")
+            .named("v1.ingest.endpoint.set-headers", "Replaces the headers that are sent with every request")
             .takes::<HeadersIn>()
             .answers_nothing()
             .may_conflict(),
     ]
 }
 
-/// What the application of a source is called.
+/// The id of the application of a source.
 async fn app(api: &Api, caller: &Caller, source: String) -> Result<String, Error> {
-    Ok(api.source(caller, source).await?.app.to_string())
+    Ok(api.ask(caller).source(&source).await?.app.to_string())
 }
 
 async fn list(
@@ -92,7 +92,7 @@ async fn create(
     endpoint::create(State(api), caller, Ids(app), pending).await
 }
 
-/// One endpoint of a source, as the handlers of endpoints know it.
+/// An endpoint of a source, as the handlers of endpoints take it.
 struct At(State<Api>, Caller, Ids<(String, String)>);
 
 impl FromRequestParts<Api> for At {

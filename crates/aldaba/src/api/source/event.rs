@@ -1,9 +1,7 @@
-//! What came in through a source: how far its events have come, and what was not taken.
+//! The events of a source with their progress, and its refused requests.
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
-use crate::api::request::query::Query;
-use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -26,17 +24,17 @@ const STATES: &[&str] = &["processing", "processed", "failed"];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/ingest/source/{source_id}/event", Access::ReadOrganization, list)
-            .named("v1.ingest.event.list", "Lists the events that came in through a source, newest first")
+            .named("v1.ingest.event.list", "Lists the events of a source, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
             .lists::<SourceEventOut<'_>>(),
         Route::get("/ingest/source/{source_id}/event/{event_id}", Access::ReadOrganization, show)
-            .named("v1.ingest.event.get", "Shows an event that came in, and how far it has come")
+            .named("v1.ingest.event.get", "Shows an event of a source with its status")
             .answers::<SourceEventOut<'_>>(StatusCode::OK),
         Route::get("/ingest/source/{source_id}/log", Access::ReadOrganization, log)
             .named(
                 "v1.ingest.log.list",
-                "Lists the last requests to a source that were not taken, newest first; kept in memory, so that none is left after a restart",
+                "Lists the last refused requests to a source, newest first; in memory only, so empty after a restart",
             )
             .ordered()
             .lists::<SourceLogOut>(),
@@ -106,27 +104,17 @@ async fn list(
     caller: Caller,
     Ids(source): Ids<String>,
 ) -> Result<Response, Error> {
-    let (state, within) = (state(&query.query)?, query.query.within()?);
-    let source = api.source(&caller, source).await?;
-    let part = query.part(within, api.engine.clock().now());
-    let _turn = api.turns.next().await?;
-    let ask = SourceEventsQuery { app: source.app, state, part };
-    let found = api.engine.store().source_events(ask).await?;
+    let source = api.ask(&caller).source(&source).await?;
+    let state = query.query.text("status").map(|status| match status {
+        "processing" => EventState::Processing,
+        "processed" => EventState::Processed,
+        _ => EventState::Failed,
+    });
+    let part = query.part(query.query.within(), api.engine.clock().now());
+    let _turn = api.page_permits.next().await?;
+    let found = source.events(SourceEventsQuery { app: source.app, state, part }).await?;
     let listed = query.list_walked(found.items, found.stopped, |event| event.message.id);
     Ok(listed.render(render))
-}
-
-fn state(query: &Query) -> Result<Option<EventState>, Error> {
-    Ok(match query.get("status").as_deref() {
-        None => None,
-        Some("processing") => Some(EventState::Processing),
-        Some("processed") => Some(EventState::Processed),
-        Some("failed") => Some(EventState::Failed),
-        Some(other) => {
-            let message = format!("expected {}; it is {other}", STATES.join(", "));
-            return Err(Problem::value(&["query", "status"], message).into());
-        }
-    })
 }
 
 async fn show(
@@ -134,9 +122,7 @@ async fn show(
     caller: Caller,
     Ids((source, event)): Ids<(String, String)>,
 ) -> Result<Response, Error> {
-    let source = api.source(&caller, source).await?;
-    let found = api.engine.store().source_event(source.app, event).await?;
-    let found = found.ok_or_else(|| Error::not_found("The source has no such event; GET /api/v1/ingest/source/{source_id}/event lists those that are kept"))?;
+    let found = api.ask(&caller).source(&source).await?.event(event).await?;
     Ok(json::answer(StatusCode::OK, &render(&found)))
 }
 
@@ -171,13 +157,12 @@ async fn log(
     caller: Caller,
     Ids(source): Ids<String>,
 ) -> Result<Response, Error> {
-    let source = api.source(&caller, source).await?.id;
+    let source = api.ask(&caller).source(&source).await?;
     let order = query.order.unwrap_or(Order::Descending);
-    let refused = api.engine.source_counters().refused(source);
-    let page = query.cut_ordered(refused, order, |refused| refused.id);
+    let page = query.cut(source.refused_requests(), order, |refused| refused.id);
     let row = |refused: &RefusedRequest| SourceLogOut {
         id: refused.id,
-        source_id: source,
+        source_id: source.id,
         status_code: refused.status,
         error_text: refused.error.clone(),
         headers: BTreeMap::new(),

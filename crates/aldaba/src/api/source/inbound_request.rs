@@ -1,5 +1,5 @@
-//! The door itself: what another sender sends to a source's URL. Its signature is looked at before anything else, and
-//! nothing is stored of what is refused.
+//! Requests of other senders to the URL of a source. The signature is verified first, and nothing of a refused
+//! request is stored.
 
 use crate::api::limits::memory_budget::Holder;
 use crate::api::limits::rates;
@@ -18,26 +18,26 @@ use serde::Serialize;
 use std::sync::Arc;
 
 pub(crate) const PATH: &str = "/in/{token}";
-/// Seconds after which it is worth trying again where nothing else is known.
-const AGAIN: u32 = 5;
-/// What a door says may be somebody else's text, of any type: no browser is to make a page of this server's of it.
-const NO_PAGE: &str = "sandbox; default-src 'none'";
+/// The retry delay for senders if nothing else is known.
+const RETRY_AFTER_SECONDS: u32 = 5;
+/// A response may contain a sender's text of any type: no browser may render it as a page of this server.
+const CONTENT_POLICY: &str = "sandbox; default-src 'none'";
 
 pub(crate) fn route() -> MethodRouter<Api> {
-    any(knock)
+    any(receive)
 }
 
-/// What a sender hears of an event that is safe.
+/// The response to an event that is stored.
 #[derive(Clone, Copy, Default, Serialize)]
 struct ReceivedOut {
     received: bool,
-    /// It came before.
+    /// It was received before.
     #[serde(skip_serializing_if = "is_false")]
     duplicate: bool,
-    /// It came before and could not be forwarded then; it is forwarded again.
+    /// It was received before and could not be forwarded then; it is forwarded again.
     #[serde(skip_serializing_if = "is_false")]
     reopened: bool,
-    /// The source does not want it.
+    /// The source ignores such events.
     #[serde(skip_serializing_if = "is_false")]
     ignored: bool,
 }
@@ -47,99 +47,99 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-async fn knock(State(api): State<Api>, Ids(token): Ids<String>, request: Request) -> Response {
-    let mut response = find_and_answer(&api, &token, request).await;
+async fn receive(State(api): State<Api>, Ids(token): Ids<String>, request: Request) -> Response {
+    let mut response = find_and_respond(&api, &token, request).await;
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(NO_PAGE));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
     response
 }
 
-async fn find_and_answer(api: &Api, token: &str, request: Request) -> Response {
-    let door = match api.engine.source_cache().find(token).await {
-        Ok(Some(door)) => door,
+async fn find_and_respond(api: &Api, token: &str, request: Request) -> Response {
+    let source = match api.engine.source_cache().find(token).await {
+        Ok(Some(source)) => source,
         Ok(None) => return Error::not_found("There is no such source").into_response(),
         Err(error) => return refusal(error.into()),
     };
-    match answer(api, &door, request).await {
+    match answer(api, &source, request).await {
         Ok(response) => response,
         Err(error) => {
             let (status, said) = error.summary();
-            api.engine.source_counters().refuse(door.id, api.engine.clock().now(), status, said);
+            api.engine.source_counters().refuse(source.id, api.engine.clock().now(), status, said);
             refusal(error)
         }
     }
 }
 
-/// Whoever is turned away for want of something on our side hears when to come back; and no token would let anybody in.
+/// A refusal caused by the server says when to retry; and no token would help.
 fn refusal(error: Error) -> Response {
-    let error = if error.summary().0 >= 500 { error.or_retry_after(AGAIN) } else { error };
+    let error = if error.summary().0 >= 500 { error.or_retry_after(RETRY_AFTER_SECONDS) } else { error };
     let mut response = error.into_response();
     response.headers_mut().remove(WWW_AUTHENTICATE);
     response
 }
 
-async fn answer(api: &Api, door: &Arc<LoadedSource>, request: Request) -> Result<Response, Error> {
+async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Result<Response, Error> {
     let now = || api.engine.clock().now();
     let (method, query) = (request.method(), request.uri().query());
-    if let Some(challenge) = door.challenge(method, query) {
-        // Nothing shows who asks.
-        rates::admit_stranger(api, door.id)?;
+    if let Some(challenge) = source.challenge(method, query) {
+        // A challenge does not identify its sender.
+        rates::admit_stranger(api, source.id)?;
         if challenge.status >= 400 {
             let detail = "`hub.verify_token` is not the `verifyToken` of this source";
             return Err(Error::new(StatusCode::FORBIDDEN, Code::NotVerified, detail));
         }
-        api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
+        api.engine.source_counters().count(source.id, now(), |counts| counts.challenges += 1);
         return Ok(text(challenge.status, challenge.content_type, challenge.body));
     }
     if method != Method::POST {
-        return Err(Error::method_not_allowed(method, door.methods()));
+        return Err(Error::method_not_allowed(method, source.methods()));
     }
-    if !door.verifies() {
-        rates::admit_sender(api, door.id)?;
+    if !source.verifies() {
+        rates::admit_sender(api, source.id)?;
     }
     let headers = request.headers().clone();
-    let body = match Pending::at_door(request, api, Holder::at_door(door.org, door.app)).read().await {
+    let body = match Pending::at_source(request, api, Holder::at_source(source.org, source.app)).read().await
+    {
         Ok(body) => body,
-        // Nobody knows whose it was.
-        Err(error) if door.verifies() => {
-            rates::admit_stranger(api, door.id)?;
+        // The sender is unknown.
+        Err(error) if source.verifies() => {
+            rates::admit_stranger(api, source.id)?;
             return Err(error);
         }
         Err(error) => return Err(error),
     };
-    let opened = api.engine.inspect(door, &headers, &body.bytes).await;
-    // Who it is that sends is known only now, and strangers must not use up what is the sender's.
+    let opened = api.engine.inspect(source, &headers, &body.bytes).await;
+    // Only now is the sender verified, and others must not use up its rate.
     match &opened {
-        _ if !door.verifies() => {}
-        Err(error) if !error.is_from_sender() => rates::admit_stranger(api, door.id)?,
-        _ => rates::admit_sender(api, door.id)?,
+        _ if !source.verifies() => {}
+        Err(error) if !error.is_from_sender() => rates::admit_stranger(api, source.id)?,
+        _ => rates::admit_sender(api, source.id)?,
     }
     let event = match opened? {
         InspectedRequest::Challenge(challenge) => {
-            api.engine.source_counters().count(door.id, now(), |counts| counts.challenges += 1);
+            api.engine.source_counters().count(source.id, now(), |counts| counts.challenges += 1);
             return Ok(text(challenge.status, challenge.content_type, challenge.body));
         }
         InspectedRequest::Ignored => {
-            api.engine.source_counters().count(door.id, now(), |counts| counts.ignored += 1);
-            return Ok(received(door, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
+            api.engine.source_counters().count(source.id, now(), |counts| counts.ignored += 1);
+            return Ok(received(source, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
         }
         InspectedRequest::Event(event) => event,
     };
-    let (bytes, room) = (body.keep_all(), body.into_room());
-    let reception = api.engine.receive(door, event, bytes, room).await?;
+    let (bytes, room) = (body.keep_all(), body.into_memory());
+    let reception = api.engine.receive(source, event, bytes, room).await?;
     let said = ReceivedOut {
         duplicate: matches!(reception, Reception::Duplicate(_)),
         reopened: matches!(reception, Reception::Reopened(_)),
         ..ReceivedOut::default()
     };
-    Ok(received(door, said))
+    Ok(received(source, said))
 }
 
-/// Where a sender wants to hear something else, it hears that of every event that is safe: of a repeat too, or it would
-/// repeat it for ever.
-fn received(door: &LoadedSource, said: ReceivedOut) -> Response {
-    match door.answer() {
+/// The source's own response, if it has one. A repeat gets it too: otherwise the sender would repeat it for ever.
+fn received(source: &LoadedSource, said: ReceivedOut) -> Response {
+    match source.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),
         None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
     }
@@ -177,7 +177,7 @@ impl From<ReceiveError> for Error {
             )),
             ReceiveError::Send(SendError::Late) => {
                 let detail = "The store takes long. The event may be stored yet; send it again, and it is told from a repeat";
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Late, detail, AGAIN)
+                Self::later(StatusCode::SERVICE_UNAVAILABLE, Code::Late, detail, RETRY_AFTER_SECONDS)
             }
             ReceiveError::Send(error) => error.into(),
         }

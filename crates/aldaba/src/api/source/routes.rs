@@ -1,4 +1,4 @@
-//! Sources: inbound doors for the webhooks of other senders.
+//! Sources: URLs that receive the webhooks of other senders.
 
 use super::body::{may_change, patched, read, read_whole, whole};
 use crate::api::credentials::portal::Base;
@@ -12,6 +12,7 @@ use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::questions::{Missing, SourceDetails, SourceQuestions};
 use crate::token::Caller;
 use aldaba_api::{NewSource as Body, SourceCounters, SourceCountersState, SourcePatch, SourceState};
 use aldaba_delivery::SourceId;
@@ -40,7 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists::<SourceOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
-            .named("v1.ingest.source.create", "Makes a source, and the application that has its endpoints")
+            .named("v1.ingest.source.create", "Creates a source, and the application that has its endpoints")
             .takes::<Described<Body>>()
             .answers::<SourceOut>(StatusCode::CREATED)
             .may_conflict(),
@@ -49,7 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SourceOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
-            .named("v1.ingest.source.upsert", "Gives a source other values, or makes it")
+            .named("v1.ingest.source.upsert", "Replaces a source, or creates it")
             .takes::<Described<Body>>()
             .answers::<SourceOut>(StatusCode::OK)
             .answers::<SourceOut>(StatusCode::CREATED)
@@ -60,13 +61,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SourceOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
-            .named("v1.ingest.source.delete", "Removes a source with its application and endpoints")
+            .named("v1.ingest.source.delete", "Deletes a source with its application and endpoints")
             .answers_nothing(),
         Route::post("/ingest/source/{source_id}/token/rotate", Access::Administer, rotate)
             .keyed()
             .named(
                 "v1.ingest.source.rotate-token",
-                "Makes another URL for the sender; the present one counts for 48 hours",
+                "Creates a new URL for the sender; the present one works for 48 hours",
             )
             .answers::<RotateTokenOut>(StatusCode::OK)
             .may_conflict(),
@@ -90,19 +91,15 @@ struct RotateTokenOut {
 
 /// A source with all that is shown of it.
 fn shown(api: &Api, caller: &Caller, base: &str, source: &Source) -> Result<aldaba_api::Source, Error> {
-    let before = before(api, source)?;
-    let config = public_config(&before.kind, &before.settings, &before.secrets);
-    let token = || api.engine.directory().source_token(source).map_err(ChangeError::from);
-    let ingest_url = match caller.may(Access::ReadSecrets) {
-        Ok(()) => Some(ingest_url(base, &token()?).into()),
-        Err(_) => None,
-    };
+    let SourceDetails { settings, secrets, token, counts } = api.ask(caller).source_details(source)?;
+    let config = public_config(&source.config.kind, &settings, &secrets);
+    let before = before_of(source, settings, secrets);
     let state = SourceState {
         id: source.id.to_string(),
         verified: before.secrets.verify(&before.kind),
-        ingest_url,
+        ingest_url: token.map(|token| ingest_url(base, &token).into()),
         app_id: source.app.to_string(),
-        counters: api.engine.source_counters().counts(source.id).map(counters),
+        counters: counts.map(counters),
         created_at: json::moment(source.created_at),
         updated_at: json::moment(source.updated_at),
     };
@@ -114,7 +111,7 @@ fn ingest_url(base: &str, token: &str) -> String {
     format!("{base}/in/{token}")
 }
 
-/// What everybody may know of it.
+/// The part of `config` that is not secret.
 fn public_config(kind: &str, settings: &SourceSettings, secrets: &SourceSecrets) -> Map<String, Value> {
     let mut config = match &settings.hmac {
         Some(hmac) => json!(hmac),
@@ -136,14 +133,6 @@ fn public_config(kind: &str, settings: &SourceSettings, secrets: &SourceSecrets)
     }
 }
 
-impl Api {
-    /// Another organization's source is not there, as far as the caller can tell.
-    pub(crate) async fn source(&self, caller: &Caller, key: String) -> Result<Source, Error> {
-        let found = self.engine.store().source(caller.org(), key).await?;
-        found.ok_or_else(|| Error::not_found("There is no such source; GET /api/v1/ingest/source lists them"))
-    }
-}
-
 async fn list(
     State(api): State<Api>,
     Base(base): Base,
@@ -151,7 +140,7 @@ async fn list(
     caller: Caller,
 ) -> Result<Response, Error> {
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
-    let found = api.engine.store().sources(caller.org(), page, order).await?;
+    let found = api.ask(&caller).sources(page, order).await?;
     let described = found.into_iter().map(|source| Ok((source.id, shown(&api, &caller, &base, &source)?)));
     let described = described.collect::<Result<Vec<_>, Error>>()?;
     Ok(query.list(described, false, |(id, _)| *id).render(|(_, shown)| shown))
@@ -170,7 +159,7 @@ async fn create(
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
             Ok(json::answer(StatusCode::CREATED, &shown(&api, &caller, &base, &made)?))
         }
-        Err(error) => Err(api.refusal(error, Subject::Source(caller.org()), uid).await),
+        Err(error) => Err(api.refusal(&caller, error, Subject::Source, uid).await),
     }
 }
 
@@ -180,11 +169,10 @@ async fn show(
     caller: Caller,
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
-    let source = api.source(&caller, key).await?;
+    let source = api.ask(&caller).source(&key).await?.into_source();
     Ok(json::answer(StatusCode::OK, &shown(&api, &caller, &base, &source)?))
 }
 
-/// Puts other values in the place of those there are, or makes the source. Its URL stays.
 /// A change of a source, or what makes it.
 struct SourceChange<'a> {
     api: &'a Api,
@@ -197,21 +185,26 @@ struct SourceChange<'a> {
 }
 
 fn may_be_made(key: &str) -> Result<(), Error> {
-    ids::may_be_made("src_", key, "There is no such source; GET /api/v1/ingest/source lists them")
+    ids::may_be_made("src_", key, Missing::Source)
 }
 
 impl Replace for SourceChange<'_> {
     type Current = Source;
     type New = NewSource;
 
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
+
     fn key(&self) -> &str {
         &self.key
     }
 
     async fn find(&self) -> Result<Option<Source>, Error> {
+        let questions = self.api.ask(self.caller);
         match &self.whole {
-            Some(_) => Ok(self.api.engine.store().source(self.caller.org(), self.key.clone()).await?),
-            None => self.api.source(self.caller, self.key.clone()).await.map(Some),
+            Some(_) => Ok(questions.find_source(&self.key).await?.map(SourceQuestions::into_source)),
+            None => Ok(Some(questions.source(&self.key).await?.into_source())),
         }
     }
 
@@ -231,8 +224,7 @@ impl Replace for SourceChange<'_> {
         match (&before, current) {
             (Some(before), Some(current)) => {
                 may_change(self.body.bytes, before, &new)?;
-                // Whoever names it so in the path means it to keep that name, or the same request would make another the
-                // next time.
+                // The name in the path stays the uid: otherwise the same request would create another one next time.
                 let gives_uid =
                     bounded_json::fields(self.body.bytes).is_ok_and(|fields| fields.contains_key("uid"));
                 if !gives_uid && current.config.uid.as_ref() == Some(&self.key) {
@@ -261,10 +253,11 @@ impl Replace for SourceChange<'_> {
     }
 
     fn subject(&self, _current: Option<&Source>) -> Subject {
-        Subject::Source(self.caller.org())
+        Subject::Source
     }
 }
 
+/// Replaces a source, or creates it. Its URL stays.
 async fn put(
     State(api): State<Api>,
     Base(base): Base,
@@ -273,7 +266,7 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    if api.engine.store().source(org, key.clone()).await?.is_none() {
+    if api.ask(&caller).find_source(&key).await?.is_none() {
         may_be_made(&key)?;
     }
     let (once, received) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
@@ -291,7 +284,7 @@ async fn patch(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    api.source(&caller, key.clone()).await?;
+    api.ask(&caller).source(&key).await?;
     let received = pending.read().await?;
     let body = received.text();
     let change = SourceChange { api: &api, caller: &caller, key, once: None, body, whole: None };
@@ -299,24 +292,28 @@ async fn patch(
     Ok(json::answer(status, &shown(&api, &caller, &base, &source)?))
 }
 
-/// A source as one that was given.
+/// The current values, in the form of a request.
 fn before(api: &Api, source: &Source) -> Result<NewSource, Error> {
     let secrets = api.engine.directory().source_secrets(source).map_err(ChangeError::from)?;
     let settings = SourceSettings::read(&source.config.settings).unwrap_or_default();
-    let config = source.config.clone();
-    Ok(NewSource {
-        org: source.org,
+    Ok(before_of(source, settings, secrets))
+}
+
+fn before_of(source: &Source, settings: SourceSettings, secrets: SourceSecrets) -> NewSource {
+    let (org, config) = (source.org, source.config.clone());
+    NewSource {
+        org,
         uid: config.uid,
         name: config.name,
         metadata: config.metadata,
         kind: config.kind,
         settings,
         secrets,
-    })
+    }
 }
 
 async fn delete(State(api): State<Api>, caller: Caller, Ids(key): Ids<String>) -> Result<StatusCode, Error> {
-    let source = api.source(&caller, key).await?;
+    let source = api.ask(&caller).source(&key).await?;
     api.directory(&caller).delete_source(&source).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -328,12 +325,12 @@ async fn rotate(
     Ids(key): Ids<String>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    // Of the id: by then the uid may be another source's.
-    let Source { org, id, .. } = api.source(&caller, key).await?;
-    let once = pending.once(org, &[id.as_bytes()]);
+    // From here on by its id: the uid may become another source's.
+    let id = api.ask(&caller).source(&key).await?.id;
+    let once = pending.once(caller.org(), &[id.as_bytes()]);
     let mut retry = api.engine.directory().conflict_retry();
     loop {
-        let current = api.source(&caller, id.to_string()).await?;
+        let current = api.ask(&caller).source(&id.to_string()).await?;
         match api.directory(&caller).rotate_source_token(&current, once).await {
             Err(ChangeError::Unsettled) => retry.wait().await?,
             rotated => {

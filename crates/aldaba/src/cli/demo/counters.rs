@@ -1,5 +1,5 @@
-//! What has become of every event at every endpoint: said by the sender, seen by the receiver and
-//! recorded by the store. Pure: every moment is an argument.
+//! The fate of every event at every endpoint, as the sender, the receiver and the store report it. Pure: every moment
+//! is an argument.
 
 use super::recent_events::RecentEvents;
 use super::scenario::{ENDPOINT_COUNT, ENDPOINTS, EventKind};
@@ -7,18 +7,18 @@ use aldaba_delivery::MessageId;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// Events whose fate is not known yet, after which the stream pauses.
+/// Events without a known fate, after which the stream pauses.
 const MAX_OPEN_EVENTS: usize = 200_000;
-/// Arrivals of one endpoint that the percentiles are taken over.
+/// Arrivals of an endpoint in the percentiles.
 const MAX_SAMPLES: usize = 1000;
-/// The seconds that the small bars reach back.
+/// The seconds that the bars show.
 pub(super) const BARS: usize = 30;
-/// Attempts kept whose message the sender has no answer for yet; the oldest go first.
+/// Attempts whose message has no response yet; the oldest are dropped first.
 const MAX_EARLY_RECORDS: usize = 256;
-/// So many waiting, and then none, is worth a word.
+/// A backlog of this size is reported when it is worked off.
 const CAUGHT_UP_MIN: u64 = 25;
 
-/// The whole account.
+/// The counters of the demo.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryCounters {
     /// By the number of the event, until the receiver and the store agree on it.
@@ -37,16 +37,16 @@ struct OpenEvent {
     sent: Duration,
     /// Known once the server has accepted the event.
     message: Option<MessageId>,
-    /// `None`: this endpoint does not want it.
+    /// `None`: the endpoint does not subscribe to it.
     parts: [Option<OpenDelivery>; ENDPOINT_COUNT],
 }
 
 /// One delivery.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenDelivery {
-    /// The receiver has taken it well.
+    /// The receiver has accepted it.
     arrived: bool,
-    /// The store holds it as delivered.
+    /// The store has it as delivered.
     recorded: bool,
     dead: bool,
     attempts: u32,
@@ -58,7 +58,7 @@ impl OpenDelivery {
     }
 }
 
-/// What is known of one endpoint.
+/// The counters of one endpoint.
 #[derive(Clone, Debug, Default)]
 struct EndpointCounters {
     expected: u64,
@@ -77,16 +77,16 @@ struct EndpointCounters {
     seconds: VecDeque<(u64, u32)>,
 }
 
-/// How the server thinks of an endpoint.
+/// The server's view of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum EndpointHealth {
     #[default]
     Healthy,
     /// Its last attempts failed.
     Degraded,
-    /// It asked for no request for so long.
+    /// It asked for a pause of this length.
     Quiet(Duration),
-    /// Its host looks down, and nobody knocks for so long.
+    /// Its host looks down, and its requests are held for this long.
     Held(Duration),
     /// Given up until someone, or a probe, says otherwise.
     Failed,
@@ -101,13 +101,13 @@ pub(super) struct RecordedAttempt {
     pub(super) answer: String,
 }
 
-/// What the store says about a delivery.
+/// The state of a delivery in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoredFate {
     Waiting,
     Delivered,
     Dead,
-    /// It knows nothing of it.
+    /// It is not in the store.
     Unknown,
 }
 
@@ -117,14 +117,14 @@ pub(super) struct Totals {
     /// Events.
     pub(super) accepted: u64,
     pub(super) refused: u64,
-    /// Deliveries that the accepted events ask for.
+    /// The deliveries of the accepted events.
     pub(super) expected: u64,
     pub(super) delivered: u64,
     pub(super) waiting: u64,
     pub(super) dead: u64,
     pub(super) attempts: u64,
     pub(super) failed: u64,
-    /// Arrived although they had been taken before.
+    /// Arrived again after they were accepted.
     pub(super) duplicates: u64,
     /// Arrived with a wrong signature.
     pub(super) forged: u64,
@@ -145,7 +145,7 @@ pub(super) struct EndpointRow {
     pub(super) bars: [u32; BARS],
 }
 
-/// How it all ended.
+/// The result of the demo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FinalCounts {
     pub(super) totals: Totals,
@@ -154,7 +154,7 @@ pub(super) struct FinalCounts {
     pub(super) lost: u64,
 }
 
-/// How the deliveries of one endpoint ended, or did not yet.
+/// The deliveries of one endpoint by their ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EndpointCounts {
     pub(super) deliveries: u64,
@@ -165,7 +165,7 @@ pub(super) struct EndpointCounts {
 }
 
 impl DeliveryCounters {
-    /// Whether the stream may go on: what it sends is remembered until its fate is known.
+    /// Whether the stream may continue: each event is remembered until its fate is known.
     pub(super) fn has_capacity(&self) -> bool {
         self.open.len() < MAX_OPEN_EVENTS
     }
@@ -197,14 +197,14 @@ impl DeliveryCounters {
         self.forget_if_settled(number);
     }
 
-    /// The server did not take it.
+    /// The server refused it.
     pub(super) fn refused(&mut self, number: u64) {
         if self.open.remove(&number).is_some() {
             self.refused += 1;
         }
     }
 
-    /// The stream has ended: what has no answer by now gets none.
+    /// The stream has ended: events without a response will get none.
     pub(super) fn refuse_unanswered(&mut self) {
         let unanswered = self.open.iter().filter(|(_, open)| open.message.is_none());
         let numbers: Vec<_> = unanswered.map(|(number, _)| *number).collect();
@@ -213,7 +213,7 @@ impl DeliveryCounters {
         }
     }
 
-    /// The receiver has taken an event, and is about to say so.
+    /// The receiver accepts an event, and is about to respond.
     pub(super) fn arrived(&mut self, lane: usize, number: u64, now: Duration) {
         let open = self.open.get_mut(&number);
         let part =
@@ -224,9 +224,9 @@ impl DeliveryCounters {
         };
         part.arrived = true;
         let account = &mut self.lanes[lane];
-        // One that was sent again out of the dead letter is there no longer.
+        // A delivery that was replayed is no longer in the dead letter.
         account.dead -= u64::from(std::mem::take(&mut part.dead));
-        // One that is ahead of the answer to its sender counts with that answer: until then it is not expected either.
+        // An arrival before the sender's response counts with that response.
         account.delivered += u64::from(accepted);
         account.arrival(now.saturating_sub(sent), now);
         if account.waiting() == 0 && account.most_waiting >= CAUGHT_UP_MIN {
@@ -243,14 +243,14 @@ impl DeliveryCounters {
         self.lanes[lane].forged += 1;
     }
 
-    /// The store has recorded an attempt. It must not be told twice.
+    /// The store has recorded an attempt. Each attempt is reported once.
     pub(super) fn recorded(&mut self, lane: usize, attempt: RecordedAttempt) {
         let account = &mut self.lanes[lane];
         account.attempts += 1;
         account.failed += u64::from(!attempt.success);
         account.last = attempt.answer;
         let Some(&number) = self.numbers.get(&attempt.message) else {
-            // It is ahead of the answer to the sender, or somebody else has sent it to the demo's application.
+            // It arrived before the sender's response, or another client has sent it to the demo's application.
             if self.early.len() == MAX_EARLY_RECORDS {
                 self.early.pop_front();
             }
@@ -270,7 +270,7 @@ impl DeliveryCounters {
         }
     }
 
-    /// The store holds it in the dead letter.
+    /// The store has it in the dead letter.
     pub(super) fn dead_lettered(&mut self, lane: usize, message: MessageId) {
         let Some(&number) = self.numbers.get(&message) else { return };
         let part = self.open.get_mut(&number).and_then(|open| open.parts[lane].as_mut());
@@ -311,7 +311,7 @@ impl DeliveryCounters {
         totals
     }
 
-    /// Deliveries that count as delivered, and of which no attempt was found in the store yet: it is polled_at into from time to time.
+    /// Delivered deliveries without an attempt from the store yet: the poller reads the store from time to time.
     fn unrecorded(&self) -> u64 {
         let accepted = self.open.values().filter(|open| open.message.is_some());
         let parts = accepted.flat_map(|open| open.parts.iter().flatten());
@@ -328,10 +328,10 @@ impl DeliveryCounters {
         self.open.values().filter(still_missing).filter_map(|open| open.message).collect()
     }
 
-    /// HangsUp the account with what the store says about [`open_messages`](Self::open_messages).
-    /// Whatever neither side can vouch for is lost.
+    /// Closes the account with the store's states of [`open_messages`](Self::open_messages). A delivery that neither
+    /// side confirms is lost.
     pub(super) fn close(&mut self, store: &HashMap<MessageId, [StoredFate; ENDPOINT_COUNT]>) -> FinalCounts {
-        // Not every end was polled_at for while the demo ran.
+        // The poller has not seen every end while the demo ran.
         for (message, fates) in store {
             for (lane, _) in fates.iter().enumerate().filter(|(_, fate)| **fate == StoredFate::Dead) {
                 self.dead_lettered(lane, *message);
@@ -381,7 +381,7 @@ impl EndpointCounters {
         let mut sorted: Vec<_> = self.samples.iter().copied().collect();
         sorted.sort_unstable();
         let mut bars = [0; BARS];
-        // The running second is not over: it would always look like a slump.
+        // The current second is not over: it would always look like a slump.
         let over = now.as_secs();
         for (second, count) in &self.seconds {
             let ago = over.checked_sub(*second).and_then(|ago| usize::try_from(ago).ok());

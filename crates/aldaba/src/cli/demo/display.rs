@@ -1,4 +1,4 @@
-//! Shows how things stand until the demo is over: on a terminal as a picture, else as lines.
+//! Shows the progress of the demo: on a terminal as a picture, else as lines.
 
 use super::receiver::DemoContext;
 use super::scenario::{Behaviour, ENDPOINT_COUNT, ENDPOINTS};
@@ -18,8 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The ways in which the demo is asked to stop. A closed terminal is one too, so that the temporary
-/// folder goes.
+/// The signals that stop the demo. A closed terminal is one too, so that the temporary folder is removed.
 #[derive(Debug)]
 pub(super) struct StopSignals {
     interrupt: Signal,
@@ -74,7 +73,7 @@ impl LiveDisplay {
         }
     }
 
-    /// What explains that which will be shown.
+    /// The legend of the display.
     pub(super) fn legend(&self) -> &'static [&'static str] {
         if self.terminal.is_some() { &LEGEND } else { &LINE_LEGEND }
     }
@@ -84,7 +83,7 @@ impl LiveDisplay {
         self.output_closed |= write_out(text).is_err();
     }
 
-    /// Shows until the time is over or somebody wants it to stop. An error: the server has failed.
+    /// Shows until the time is over or a signal arrives. An error: the server has failed.
     pub(super) async fn until(
         &mut self,
         time: Option<Duration>,
@@ -100,7 +99,7 @@ impl LiveDisplay {
         let mut ticks = interval(if self.terminal.is_some() { REDRAW_INTERVAL } else { LINE_INTERVAL });
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         if self.terminal.is_none() {
-            // The first one comes at once, when there is nothing to say yet.
+            // The first tick comes at once, when there is nothing to show.
             ticks.tick().await;
         }
         while !self.output_closed {
@@ -122,7 +121,7 @@ impl LiveDisplay {
         Ok(())
     }
 
-    /// One step of the wait at the end. `Break`: asked to stop a second time.
+    /// One step of the wait at the end. `Break`: a second signal.
     pub(super) async fn waits(
         &mut self,
         left: Duration,
@@ -143,7 +142,7 @@ impl LiveDisplay {
         }
     }
 
-    /// The last picture, and what remains to be said below it.
+    /// The last picture, and the texts below it.
     pub(super) fn finish(&mut self, summary: &str, next_steps: &str) {
         self.tick(Some(Duration::ZERO));
         // Gives the cursor back.

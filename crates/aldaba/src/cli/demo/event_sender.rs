@@ -1,4 +1,4 @@
-//! The steady stream of events, through the API as a user would send them.
+//! Sends a steady stream of events through the API, like a user.
 
 use super::ApiAccess;
 use super::receiver::DemoContext;
@@ -14,18 +14,18 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Events a second that one connection is trusted with: each waits for the disk.
+/// Events per second of one connection: each waits for the disk.
 const EVENTS_PER_CONNECTION: u64 = 20;
 const MAX_CONNECTIONS: u64 = 32;
-/// A sender further behind than this does not try to catch up.
+/// A sender that is further behind does not catch up.
 const MAX_BEHIND: Duration = Duration::from_secs(1);
-/// The pause while the counters is full, and before an event is sent again whose answer was lost.
+/// The pause while the counters are full, and before an event without a response is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often an event is sent whose answer was lost.
+/// The attempts to send an event without a response.
 const MAX_SEND_ATTEMPTS: u32 = 5;
 /// The longest pause that a refusal with `Retry-After` causes.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// How long the answers to the last events may take.
+/// The wait for the last responses.
 const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates the application, its event types and its endpoints.
@@ -88,8 +88,7 @@ impl EventSenders {
         Ok(Self { senders, stop, context: context.clone() })
     }
 
-    /// Nothing more is sent. Whoever waits for an answer may hear it; what is not answered then
-    /// counts as not accepted.
+    /// Sends nothing more. Pending requests may end; events without a response then count as not accepted.
     pub(super) async fn stop(mut self) {
         let _ = self.stop.send(true);
         let all_heard = async { while self.senders.join_next().await.is_some() {} };
@@ -138,7 +137,7 @@ impl Sender {
         let event = NewMessage::new(EventKind::of(number).name(), scenario::payload(number));
         self.context.counters.lock().begin(number, self.context.clock.monotonic());
         for _ in 0..MAX_SEND_ATTEMPTS {
-            // The same key each time: an answer that was lost must not make two of it.
+            // The same key each time: an event with a lost response must not become two.
             let client = self.client.idempotent(&scenario::event_id(number));
             let sent = client.app(APPLICATION).messages().send_quietly(&event).await;
             match sent.and_then(|message| parsed::<MessageId>(&message.id)) {

@@ -1,4 +1,4 @@
-//! Where the demo keeps its data: a folder of its own that goes when the demo goes, or a given one.
+//! The data folder of the demo: a temporary one that is removed at the end, or a given one.
 
 use aldaba_engine::{Entropy, SystemEntropy};
 use std::fs::{self, DirBuilder};
@@ -30,7 +30,7 @@ impl Folder {
     pub(super) fn temporary(parent: &Path) -> Result<Self, FolderError> {
         let entropy: &dyn Entropy = &SystemEntropy::new();
         let path = parent.join(format!("aldaba-demo-{:08x}", u32::from_le_bytes(entropy.bytes())));
-        // It must be new: what another user has put there could lead anywhere.
+        // It must be new: a link of another user could lead anywhere.
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|source| FolderError::Unusable { path: path.clone(), source })?;
         Ok(Self { path, temporary: true })

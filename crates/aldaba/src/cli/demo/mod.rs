@@ -1,8 +1,8 @@
-//! `aldaba demo`: the whole server, a receiver that answers well, slowly and badly by turns, and a
-//! stream of events through the real API, with a live account of what becomes of each.
+//! `aldaba demo`: the whole server, a receiver that responds well, slowly and badly in turn, and a stream of events
+//! through the API, with a live display of the results.
 //!
-//! [`scenario`] says who takes part · [`event_sender`] sends · [`receiver`] receives · [`store_poller`] looks into
-//! the store · [`counters`] puts the three together · [`screen`] and [`terminal`] display it.
+//! [`scenario`] has the endpoints and events · [`event_sender`] sends · [`receiver`] receives · [`store_poller`]
+//! reads the store · [`counters`] combines the three · [`screen`] and [`terminal`] display them.
 
 mod counters;
 mod display;
@@ -40,19 +40,19 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How many of the last notable things are shown.
+/// The last notable events on the screen.
 const SHOWN_EVENTS: usize = 8;
-/// How long what is due soon is waited for at the end.
+/// The wait at the end for deliveries that are due soon.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// With more than this open at the end, the grace is used up without asking what is due when.
+/// With more open deliveries the whole wait is used, without reading due times.
 const MAX_DUE_TIMES_READ: usize = 2000;
 /// An endpoint that stays silent must not keep the demo from ending.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
-/// What `job-status` waits for an answer. Ten seconds, its default, is long to watch.
+/// The response timeout of `job-status`. Its default, ten seconds, is long to watch.
 const JOB_TIMEOUT: Duration = Duration::from_secs(2);
 const LOG_FILE: &str = "demo.log";
 
-/// What the command line says.
+/// The options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Events a second
@@ -107,23 +107,23 @@ pub(crate) fn run(
     log_to(&folder.path().join(LOG_FILE))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let played = runtime.block_on(play(options, &folder, program, variables));
-    // Before the folder goes: whatever still runs may hold files in it.
+    // Before the folder is removed: running tasks may have files in it open.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     played
 }
 
-/// The log must not spoil the picture, and every failed attempt is a warning: errors only, in a file.
+/// Logs errors only, to a file: the log must not disturb the display, and every failed attempt is a warning.
 fn log_to(path: &Path) -> io::Result<()> {
     let log = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::ERROR)
         .with_ansi(false)
         .with_writer(std::sync::Mutex::new(File::create(path)?));
-    // An error here means that a log is running already, and that one is as good.
+    // An error here means that a log is running already, which is as good.
     let _ = log.try_init();
     Ok(())
 }
 
-/// Not from variables or a file: those are for a real server, and may name its data.
+/// Without variables and files: those are for a real server, and may name its data.
 fn config(options: &Options, folder: &Path) -> Config {
     let mut config = Config { listen: options.listen, shutdown: SHUTDOWN_TIMEOUT, ..Config::default() };
     config.store.folder = folder.to_owned();
@@ -177,7 +177,7 @@ async fn play(
     if final_counts.lost > 0 { Err(Error::Lost(final_counts.lost)) } else { Ok(()) }
 }
 
-/// Waits a little for what is due soon.
+/// Waits a little for deliveries that are due soon.
 async fn wait_for_due_attempts(
     display: &mut LiveDisplay,
     context: &DemoContext,
@@ -202,7 +202,7 @@ async fn wait_for_due_attempts(
     }
 }
 
-/// Compares all accounts. Also: when the first of those that wait is tried again.
+/// Compares the counters with the store. Also returns when the first pending delivery is due.
 async fn compare(
     context: &DemoContext,
     store_reader: &StoreReader,
@@ -214,7 +214,7 @@ async fn compare(
     Ok((final_counts, first_due.map(|due| due.since(now))))
 }
 
-/// Where the API is, and a token for it.
+/// The address of the API, and a token for it.
 #[derive(Clone, Debug)]
 struct ApiAccess {
     address: SocketAddr,
@@ -258,7 +258,7 @@ impl RunningServer {
     }
 }
 
-/// How the server has ended; a panic of its goes on here.
+/// The result of the server; its panic continues here.
 fn flatten(ended: Result<Result<(), Failed>, tokio::task::JoinError>) -> Result<(), Error> {
     match ended {
         Ok(ended) => Ok(ended?),

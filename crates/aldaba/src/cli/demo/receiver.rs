@@ -1,5 +1,5 @@
-//! The other side: a listener for each endpoint that treats its callers as the scenario says, and
-//! tells the counters what it has taken.
+//! The receivers: a listener for each endpoint that behaves as the scenario says, and reports accepted events to the
+//! counters.
 
 use super::counters::DeliveryCounters;
 use super::scenario::{self, Behaviour, ENDPOINT_COUNT, ENDPOINTS, EndpointScript, SLOW_DELAY};
@@ -22,12 +22,12 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 const BACKLOG: u32 = 1024;
-/// How long to wait before the port is asked for again that somebody else has caught.
+/// The pause before binding a port again that another process has taken.
 const BIND_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Longer than any policy of the demo waits.
 const SILENT_DURATION: Duration = Duration::from_secs(60);
 
-/// What all endpoints share.
+/// The state that all endpoints share.
 #[derive(Clone, Debug)]
 pub(super) struct DemoContext {
     pub(super) counters: Arc<Mutex<DeliveryCounters>>,
@@ -35,7 +35,7 @@ pub(super) struct DemoContext {
     pub(super) entropy: Arc<dyn Entropy>,
 }
 
-/// All endpoints, listening. They stop when it is dropped.
+/// All endpoints, listening. Dropping it stops them.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) addresses: [SocketAddr; ENDPOINT_COUNT],
@@ -62,7 +62,7 @@ impl Receiver {
     }
 }
 
-/// A port that is ours, though nobody listens on it yet: connections are refused.
+/// Reserves a port without listening: connections are refused.
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -79,15 +79,15 @@ struct Endpoint {
     context: DemoContext,
 }
 
-/// Makes the HTTP library close the connection without an answer.
+/// Makes the HTTP library close the connection without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the endpoint hangs up")]
 struct HangUp;
 
-type Answer = Result<Response<Full<Bytes>>, HangUp>;
+type ScriptedResponse = Result<Response<Full<Bytes>>, HangUp>;
 
 impl Endpoint {
-    /// Listens and is down by turns.
+    /// Alternates between listening and being down.
     async fn run(self: Arc<Self>, mut socket: TcpSocket) {
         loop {
             let now = self.context.clock.monotonic();
@@ -125,7 +125,7 @@ impl Endpoint {
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => drop(connections.spawn(self.clone().serve(stream))),
-                    // Too many open files, for one: those that are open may end meanwhile.
+                    // Too many open files, for example: some may close in the meantime.
                     Err(_) => sleep(BIND_RETRY_DELAY).await,
                 },
             }
@@ -134,12 +134,12 @@ impl Endpoint {
 
     async fn serve(self: Arc<Self>, stream: TcpStream) {
         let service = service_fn(|request| self.answer(request));
-        // A sender that goes away in the middle is its own business.
+        // A sender may close its connection at any time.
         let _ =
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>) -> ScriptedResponse {
         let (head, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| HangUp)?.to_bytes();
         let came = self.context.clock.monotonic();
@@ -194,7 +194,7 @@ impl Endpoint {
     }
 }
 
-fn answer(status: StatusCode) -> Answer {
+fn answer(status: StatusCode) -> ScriptedResponse {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     Ok(response)

@@ -1,22 +1,22 @@
-//! The last notable things, the same thing many times told as one.
+//! The last notable events; repeats are counted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many are kept.
+/// Events that are kept.
 const MAX_EVENTS: usize = 20;
-/// The same thing of the same endpoint within this time is counted, not told again.
+/// A repeat of the same endpoint within this time is counted, not listed.
 const REPEAT_WINDOW: Duration = Duration::from_secs(5);
 
-/// One notable thing.
+/// A notable event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecentEvent {
-    /// When it was first so.
+    /// When it was first seen.
     pub(super) begun: Duration,
     who: &'static str,
     what: String,
     times: u32,
-    /// What comes of it, by the newest of them.
+    /// The consequence, by the newest repeat.
     then: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who takes part: the endpoints with their behaviours, and the events. Nothing here waits or speaks.
+//! The endpoints with their behaviours, and the events. Pure data.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 /// The application, by the name that the API knows it under.
 pub(super) const APPLICATION: &str = "demo";
 
-/// How an endpoint treats whoever knocks.
+/// How an endpoint treats requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
     Healthy,
     /// Well, but only after a while.
     Slow,
     Failing(u16),
-    /// 429, with a `Retry-After` of so many seconds.
+    /// 429, with a `Retry-After` of this many seconds.
     Busy(u64),
-    /// Takes the request and closes the connection without a word.
+    /// Reads the request and closes the connection without a response.
     HangsUp,
-    /// Takes the request and never answers.
+    /// Reads the request and never responds.
     Silent,
-    /// Nobody listens on the port.
+    /// Does not listen on the port.
     Down,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Behaviour {
 pub(super) const SLOW_DELAY: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(2));
 
 impl Behaviour {
-    /// At most eleven characters, which is the room that the table has.
+    /// At most eleven characters, the width of the column.
     pub(super) fn words(self) -> String {
         match self {
             Self::Healthy => "well".into(),
@@ -40,7 +40,7 @@ impl Behaviour {
         }
     }
 
-    /// As a piece of news.
+    /// For the list of recent events.
     pub(super) fn announcement(self) -> String {
         match self {
             Self::Healthy => "answers well again".into(),
@@ -137,7 +137,7 @@ impl EndpointScript {
         (Behaviour::Healthy, end)
     }
 
-    /// When it next stop_signals listening: the beginning of a time of `Down` that has not begun yet.
+    /// When it next stops listening: the start of the next `Down` phase.
     pub(super) fn next_down(&self, after: Duration) -> Option<Duration> {
         let (mut behaviour, mut end) = self.behaviour(after);
         for _ in 0..=self.phases.len() {
@@ -177,7 +177,7 @@ impl EventKind {
     pub(super) const ALL: [Self; 4] =
         [Self::OrderCreated, Self::InvoicePaid, Self::ParcelShipped, Self::CustomerUpdated];
 
-    /// What the event of this number is.
+    /// The kind of the event with this number.
     pub(super) fn of(number: u64) -> Self {
         MIX[usize::try_from(number % 10).unwrap_or(0)]
     }
@@ -200,7 +200,7 @@ const PRODUCTS: [(&str, u64); 4] =
     [("door knocker, brass", 4900), ("door bell", 1950), ("letter box", 7400), ("house number 7", 890)];
 const PEOPLE: [&str; 4] = ["Ada", "Grace", "Edsger", "Barbara"];
 
-/// The payload of the event of this number. Its `id` is how the receiver tells the events apart.
+/// The payload of the event with this number. The receiver tells events apart by its `id`.
 pub(super) fn payload(number: u64) -> Value {
     let pick = usize::try_from(number / 3 % 4).unwrap_or(0);
     let (product, cents) = PRODUCTS[pick];
@@ -240,7 +240,7 @@ pub(super) fn event_id(number: u64) -> String {
     format!("evt_{number}")
 }
 
-/// The number of an event of ours, from the payload as it arrived.
+/// The number of an event, from its payload.
 pub(super) fn number_of(payload: &[u8]) -> Option<u64> {
     let payload: Value = serde_json::from_slice(payload).ok()?;
     payload.get("id")?.as_str()?.strip_prefix("evt_")?.parse().ok()

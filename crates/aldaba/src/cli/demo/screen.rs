@@ -1,5 +1,4 @@
-//! What is shown, as text: a picture of the moment for a terminal, a line for a pipe, and the
-//! summary at the end. Pure.
+//! Renders the display as text: a picture for a terminal, a line for a pipe, and the summary at the end. Pure.
 
 use super::SHOWN_EVENTS;
 use super::counters::{BARS, EndpointCounts, EndpointHealth, EndpointRow, FinalCounts, Totals};
@@ -8,7 +7,7 @@ use super::scenario::{Behaviour, ENDPOINT_COUNT, ENDPOINTS};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The room there is, in characters.
+/// The size of the terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TerminalSize {
     pub(super) columns: usize,
@@ -33,13 +32,13 @@ pub(super) struct Picture {
     pub(super) behaviours: [(Behaviour, Duration); ENDPOINT_COUNT],
     pub(super) rows: [EndpointRow; ENDPOINT_COUNT],
     pub(super) recent_events: Vec<RecentEvent>,
-    /// How to look closer, for the last line.
+    /// The hint in the last line.
     pub(super) hint: String,
-    /// The stream has stopped, and what is due soon is waited for at most so long.
+    /// The stream has stopped, and the wait for due deliveries lasts at most this long.
     pub(super) ending: Option<Duration>,
 }
 
-/// How something is meant: it becomes a colour where there are colours.
+/// The meaning of a text, which becomes a colour where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tone {
     Plain,
@@ -55,24 +54,24 @@ const WITH_POLICY: usize = 92;
 const POLICY_WIDTH: usize = 12;
 /// The table without policies and bars.
 const TABLE_WIDTH: usize = 75;
-/// As many bars as there is room for.
+/// The number of bars, by the width.
 const BAR_COUNTS: [usize; 3] = [BARS, 10, 5];
 /// Title, totals, heads, endpoints, hint, the empty lines between them, and one that stays free.
 const FIXED_ROWS: usize = 10 + ENDPOINT_COUNT;
-/// What the columns mean, where there is room for it.
+/// The legend of the columns, if it fits.
 pub(super) const LEGEND: [&str; 4] = [
     "deliveries = delivered + waiting + dead: one for each event and endpoint that wants it",
     "now what it does   deliv delivered   wait on disk for the next attempt   dead given up",
     "retry attempts after the first   last newest answer   p50, p99 from sending to answer",
     "health what the server makes of it   last 30 s arrivals in each second, the newest right",
 ];
-/// What a line without a terminal means.
+/// The legend of a line without a terminal.
 pub(super) const LINE_LEGEND: [&str; 3] = [
     LEGEND[0],
     "waiting on disk for the next attempt   dead given up   attempts with retries, failed of these",
     "in brackets: the endpoints that misbehave at the moment",
 ];
-/// The narrowest that still makes sense; what is narrower is cut off by the terminal.
+/// The minimum width; the terminal cuts off the rest.
 const MIN_COLUMNS: usize = 80;
 
 impl Style {
@@ -106,7 +105,7 @@ impl Picture {
         let room = room.min(SHOWN_EVENTS);
         let told = &self.recent_events[self.recent_events.len().saturating_sub(room)..];
         lines.extend(told.iter().map(|line| news(line, width, style)));
-        // The same height each time, so that nothing jumps.
+        // A constant height, so that nothing jumps.
         lines.resize(lines.len() + room - told.len(), String::new());
         lines.push(String::new());
         lines.extend(legend.iter().map(|line| style.paint(Tone::Faint, &cut(line, width))));
@@ -199,7 +198,7 @@ fn heads(width: usize) -> String {
     )
 }
 
-/// How many bars fit beside the rest of the table.
+/// The bars that fit beside the rest of the table.
 fn bar_count(width: usize) -> usize {
     let table = if width >= WITH_POLICY { TABLE_WIDTH + POLICY_WIDTH } else { TABLE_WIDTH };
     let fits = |count: &usize| table + count <= width;
@@ -224,7 +223,7 @@ fn health(health: &EndpointHealth) -> (String, Tone) {
     }
 }
 
-/// The seconds in so many cells; the fullest cell is the highest.
+/// The seconds in this many cells; the fullest cell is the highest.
 fn bars(seconds: &[u32; BARS], cells: usize, blocks: bool) -> String {
     let levels = if blocks {
         [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
@@ -281,7 +280,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 impl Picture {
-    /// The same as one line, for a pipe.
+    /// One line, for a pipe.
     pub(super) fn plain(&self) -> String {
         let totals = &self.totals;
         let mut line = format!(
@@ -311,8 +310,8 @@ impl Picture {
 }
 
 impl FinalCounts {
-    /// The account at the end. `ran`: how long events were sent. `waited`: how long what was due soon was waited for after that.
-    /// `first_due`: how long until the first of those that wait is tried.
+    /// The summary. `ran`: how long events were sent. `waited`: how long it then waited for due deliveries.
+    /// `first_due`: the time until the first pending delivery is due.
     pub(super) fn summary(&self, ran: Duration, waited: Duration, first_due: Option<Duration>) -> String {
         let Self { totals, lost, .. } = self;
         let mut text = String::new();
@@ -353,7 +352,7 @@ impl FinalCounts {
         )
     }
 
-    /// The same for each endpoint.
+    /// The summary of each endpoint.
     fn table(&self) -> String {
         let mut text = format!(
             "  {:<9} {:>10} {:>10} {:>10} {:>10}\n",

@@ -1,9 +1,9 @@
-//! Looks into the store from time to time: what was attempted, how the endpoints stand, and what
-//! became of a delivery.
+//! Polls the store for recorded attempts, the health of the endpoints, and the states of deliveries.
 
 use super::counters::{EndpointHealth, RecordedAttempt, StoredFate};
 use super::receiver::DemoContext;
 use super::scenario::{ENDPOINT_COUNT, ENDPOINTS};
+use crate::questions::ProcessQuestions;
 use aldaba_delivery::{AttemptId, EndpointId, FailureKind, MessageId, Timestamp};
 use aldaba_engine::Engine;
 use aldaba_store::{
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// Attempts are listed by their beginning and recorded at their end: so far back one may still turn
-/// up. The longest that an attempt of the demo takes is well below.
+/// Attempts are listed by their start and recorded at their end: an attempt may turn up this late. The longest
+/// attempt of the demo is well below.
 const LOOK_BACK: Duration = Duration::from_secs(5);
 const PAGE: usize = 250;
-/// Failed attempts of one endpoint whose deliveries are asked for in one look. The end asks for all.
+/// Failed attempts of an endpoint whose deliveries one poll reads. The comparison at the end reads all.
 const MAX_DELIVERIES_READ: usize = 100;
-/// Between two looks: this, or some times as long as a look takes.
+/// The pause between two polls: this, or a multiple of the poll's duration.
 const PAUSE: Duration = Duration::from_millis(250);
 const INTERVAL_FACTOR: u32 = 4;
-/// A read that met a busy store is made again so often.
+/// The attempts to read from a busy store.
 const TRIES: u32 = 20;
 
 /// The demo's deliveries in the store.
@@ -34,15 +34,15 @@ pub(super) struct StoreReader {
     pub(super) endpoints: [EndpointId; ENDPOINT_COUNT],
 }
 
-/// The eye on the store.
+/// The task that polls the store.
 #[derive(Debug)]
 pub(super) struct StorePoller {
     store_reader: StoreReader,
     context: DemoContext,
     addresses: [SocketAddr; ENDPOINT_COUNT],
-    /// Told to the counters already, of the time that is polled_at back on.
+    /// Attempts that were reported to the counters, since `polled_at`.
     seen: [HashSet<AttemptId>; ENDPOINT_COUNT],
-    /// When each endpoint was last polled_at at; what began before is polled_at back on from there.
+    /// When each endpoint was last polled; attempts that started before are read again from there.
     polled_at: [Timestamp; ENDPOINT_COUNT],
 }
 
@@ -56,12 +56,12 @@ impl StorePoller {
         Self { store_reader, context, addresses, seen: Default::default(), polled_at }
     }
 
-    /// Looks until it is told to stop, and then once more: nothing recorded before is left out.
+    /// Polls until it is stopped, and then once more, so that no recorded attempt is left out.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let mut last = false;
         while !last {
             let begun = self.context.clock.monotonic();
-            // A store that is busy is polled_at into the next time.
+            // The next poll reads what a busy store has refused.
             let _ = self.poll().await;
             let took = self.context.clock.monotonic().saturating_sub(begun);
             last = tokio::select! {
@@ -89,8 +89,7 @@ impl StorePoller {
         loop {
             let page = Page { after: Some(after), limit: PAGE };
             let query = AttemptsQuery::all(scope, page, Order::Ascending);
-            let ListPage { items: attempts, stopped } =
-                self.store_reader.engine.store().attempts(query).await?;
+            let ListPage { items: attempts, stopped } = self.store_reader.questions().attempts(query).await?;
             for attempt in &attempts {
                 if self.seen[lane].insert(attempt.id) {
                     self.tell(lane, attempt, &mut asked).await?;
@@ -118,7 +117,7 @@ impl StorePoller {
             return Ok(());
         }
         *asked += 1;
-        let deliveries = self.store_reader.engine.store().deliveries(message).await?;
+        let deliveries = self.store_reader.questions().deliveries(message).await?;
         let delivery =
             deliveries.iter().find(|delivery| delivery.endpoint == self.store_reader.endpoints[lane]);
         let Some(delivery) = delivery else { return Ok(()) };
@@ -137,9 +136,8 @@ impl StorePoller {
     }
 
     async fn poll_health(&self) -> Result<(), Error> {
-        let endpoints =
-            self.store_reader.engine.store().lane_endpoints(self.store_reader.endpoints.to_vec()).await?;
-        let gates = self.store_reader.engine.store().gates().await?;
+        let endpoints = self.store_reader.questions().endpoints(self.store_reader.endpoints.to_vec()).await?;
+        let gates = self.store_reader.questions().gates().await?;
         let now = self.context.clock.now();
         let mut counters = self.context.counters.lock();
         for (lane, id) in self.store_reader.endpoints.iter().enumerate() {
@@ -163,7 +161,11 @@ impl StorePoller {
 }
 
 impl StoreReader {
-    /// What the store says about these messages, and when the first of those that wait is due.
+    fn questions(&self) -> ProcessQuestions<'_> {
+        ProcessQuestions(&self.engine)
+    }
+
+    /// The states of the messages' deliveries, and when the first pending one is due.
     pub(super) async fn fates(
         &self,
         messages: Vec<MessageId>,
@@ -188,7 +190,7 @@ impl StoreReader {
 
     async fn deliveries(&self, message: MessageId) -> Result<Vec<DeliveryStatus>, Error> {
         for _ in 0..TRIES {
-            match self.engine.store().deliveries(message).await {
+            match self.questions().deliveries(message).await {
                 Err(Error::Busy | Error::Timeout) => sleep(PAUSE).await,
                 read => return read,
             }
@@ -209,7 +211,7 @@ fn whole_seconds(time: Duration) -> u128 {
     time.as_millis().div_ceil(1000)
 }
 
-/// What came back, for the table and in words.
+/// The response, for the table and in words.
 fn answer(attempt: &Attempt) -> (String, String) {
     if let Some(status) = attempt.status_code {
         return (status.to_string(), format!("answered {status}"));

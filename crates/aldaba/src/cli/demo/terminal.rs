@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-/// What every terminal has.
+/// Codes that every terminal has.
 const DEFAULT_SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
-/// A line that is too long is cut off, not carried over into the next.
+/// Cuts off long lines instead of wrapping them.
 const CUT_LINES: &str = "\x1b[?7l";
 const WRAP_LINES: &str = "\x1b[?7h";
-/// The terminal shows what lies between all at once; one that does not know them ignores them.
+/// The terminal shows everything between the codes at once, or ignores them.
 const TOGETHER: &str = "\x1b[?2026h";
 const SHOW: &str = "\x1b[?2026l";
 const WIPE_LINE: &str = "\x1b[2K";
 const REST_OF_SCREEN: &str = "\x1b[J";
 const WHOLE_SCREEN: &str = "\x1b[2J\x1b[H";
 
-/// A terminal that is drawn on. Left as it was found, however the demo ends.
+/// A terminal in use. It is restored, however the demo ends.
 #[derive(Debug)]
 pub(super) struct Terminal {
     pub(super) size: TerminalSize,
@@ -30,7 +30,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// `None`: standard output is no terminal, or one that cannot be drawn on.
+    /// `None`: standard output is no terminal, or not a usable one.
     pub(super) fn find(variables: &BTreeMap<String, String>) -> Option<Self> {
         let set = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
         if !io::stdout().is_terminal() || matches!(set("TERM"), None | Some("dumb")) {
@@ -42,7 +42,7 @@ impl Terminal {
         Some(Self { size: measure(), style, drawn: 0 })
     }
 
-    /// The window has another size now: what is on the screen may have been broken up.
+    /// The window was resized: the lines on the screen may have been wrapped.
     pub(super) fn measure_again(&mut self) -> io::Result<()> {
         self.size = measure();
         self.drawn = 0;
@@ -64,21 +64,21 @@ impl Drop for Terminal {
     }
 }
 
-/// What replaces `drawn` lines above the cursor by these.
+/// Replaces `drawn` lines above the cursor by these.
 fn frame(drawn: usize, lines: &[String]) -> String {
     let mut text = format!("{TOGETHER}{HIDE_CURSOR}{CUT_LINES}\r");
     if drawn > 0 {
         let _ = write!(text, "\x1b[{drawn}A");
     }
     for line in lines {
-        // Before and not after: at the last column the cursor stands still on what was written there.
+        // Before the text and not after it: at the last column the cursor stands on the last character.
         let _ = write!(text, "{WIPE_LINE}{line}\r\n");
     }
     let _ = write!(text, "{REST_OF_SCREEN}{SHOW}");
     text
 }
 
-/// Writes at once, with nothing held back.
+/// Writes and flushes.
 pub(super) fn write_out(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -88,7 +88,7 @@ pub(super) fn write_out(text: &str) -> io::Result<()> {
 fn measure() -> TerminalSize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let size = size.map(|size| TerminalSize { columns: size.ws_col.into(), rows: size.ws_row.into() });
-    // Zero is what a terminal says that does not know.
+    // A terminal that does not know its size says zero.
     size.filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(DEFAULT_SIZE)
 }
 

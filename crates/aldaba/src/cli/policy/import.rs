@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Policy>, String> {
     Ok(policies)
 }
 
-/// What importing a policy comes to.
+/// The effect of importing a policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ImportStep {
     Create(Policy),

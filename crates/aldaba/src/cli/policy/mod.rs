@@ -82,7 +82,7 @@ pub(crate) enum Error {
     Unknown(String),
     #[error("cannot read {file}: {source}")]
     File { file: String, source: std::io::Error },
-    /// What is in the file is wrong. Nothing was changed.
+    /// The file is invalid. Nothing was changed.
     #[error("{file} cannot be {wanted}:\n{problems}")]
     Data { file: String, wanted: &'static str, problems: String },
     #[error(transparent)]
@@ -120,7 +120,7 @@ pub(crate) fn run(
             print(&previews.collect::<Vec<_>>().join("\n"))
         }
         PolicyCommand::Import { file, dry_run, server_options } => {
-            // The file first: what is wrong in it is known without a server.
+            // The file first: its problems show without a server.
             let wanted = from_file(&file, "imported")?;
             let server = server_options.server(variables, config)?;
             wait(async {
@@ -134,8 +134,8 @@ pub(crate) fn run(
     }
 }
 
-/// Those of the server or the data folder that was asked for, or of a default folder that can be used; else those that
-/// come with this program, with its settings.
+/// The policies of the server or the data folder that the options name, or of a usable default folder; else those
+/// that come with this program, with its settings.
 fn choose(
     server_options: ServerOptions,
     config: &Config,
@@ -169,7 +169,7 @@ fn builtin(config: &Config) -> Result<Vec<Policy>, Error> {
     Ok(policies.builtin_names().filter_map(|name| policies.builtin(name)).cloned().collect())
 }
 
-/// Whether a file is meant, and not the name of a policy.
+/// Whether the text means a file, not the name of a policy.
 fn is_file(given: &str) -> bool {
     given == "-" || given.contains('/') || given.ends_with(".json")
 }
@@ -224,13 +224,13 @@ fn list(policies: &[Policy]) -> String {
     text
 }
 
-/// How many attempts there are, and how long after the first the last one is.
+/// The number of attempts, and the time from the first to the last one.
 fn extent(policy: &Policy) -> (usize, Duration) {
     let plan = Preview::of(policy, None, middle());
     (plan.attempts.len(), plan.attempts.last().copied().unwrap_or_default())
 }
 
-/// A policy in a few words.
+/// A policy in short.
 fn brief(policy: &Policy) -> String {
     match extent(policy) {
         (1, _) => "1 attempt".into(),
@@ -238,7 +238,7 @@ fn brief(policy: &Policy) -> String {
     }
 }
 
-/// Chances without surprise: jitter in its middle.
+/// Jitter at its mean.
 fn middle() -> impl FnMut() -> aldaba_delivery::Chance {
     || aldaba_delivery::Chance(u64::MAX / 2)
 }
@@ -280,7 +280,7 @@ fn preview(policy: &Policy, outage: Option<Duration>, seed: u64) -> String {
     text
 }
 
-/// The plan on a line of time that is logarithmic, so that seconds and days both show.
+/// Draws the plan on a logarithmic axis, which shows both seconds and days.
 fn picture(plan: &Preview, outage: Option<Duration>) -> String {
     let last = plan.attempts.last().copied().unwrap_or_default();
     let end = outage.unwrap_or(last).max(last).max(Duration::from_secs(1));
@@ -306,13 +306,13 @@ fn picture(plan: &Preview, outage: Option<Duration>) -> String {
     text
 }
 
-/// What the line of time shows, below its numbers.
+/// The caption of the axis.
 const AXIS: &str = "time since the event was accepted, on a logarithmic scale   × fails   ✓ delivered";
 
 /// The moments that the axis may name between its ends.
 const TICKS: [u64; 11] = [1, 5, 15, 60, 300, 1800, 7200, 21_600, 86_400, 259_200, 604_800];
 
-/// The numbers below the line: each begins where its moment is, but the last, which ends with the line.
+/// The numbers below the axis: each begins at its moment, but the last one ends with the axis.
 fn axis(end: Duration, place: impl Fn(Duration) -> usize) -> String {
     let last = words(end);
     let last_at = PICTURE_WIDTH.saturating_sub(last.len());

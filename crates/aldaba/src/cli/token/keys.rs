@@ -1,4 +1,4 @@
-//! Where the keys are: with a running server, or in the store.
+//! API keys of a running server, or in the store.
 
 use super::Error;
 use super::list::KeyRow;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What a key is to be.
+/// The key to make.
 pub(super) struct KeyRequest {
     pub(super) name: String,
     pub(super) scope: KeyScope,
@@ -27,7 +27,7 @@ pub(super) struct KeyRequest {
 /// A key that was made.
 pub(super) struct CreatedKey {
     pub(super) key: String,
-    /// In words.
+    /// For people.
     pub(super) about: String,
 }
 

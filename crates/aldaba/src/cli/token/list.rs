@@ -1,10 +1,10 @@
-//! KeyBackend in words.
+//! The list of API keys, as text.
 
 use super::keys::rfc3339;
 use aldaba_store::ApiKey;
 use std::fmt::Write as _;
 
-/// What is shown of a key.
+/// The columns of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyRow {
     id: String,
@@ -75,7 +75,7 @@ pub(super) fn minute(moment: &str) -> String {
     }
 }
 
-/// Whether it counts no longer. Moments in UTC compare as their texts do, up to the second.
+/// Whether the key has expired. Moments in UTC compare as their texts do, up to the second.
 fn has_expired(expires_at: &str, now: &str) -> bool {
     const SECOND: usize = "2026-01-31T12:34:56".len();
     match (expires_at.get(..SECOND), now.get(..SECOND)) {
@@ -84,7 +84,7 @@ fn has_expired(expires_at: &str, now: &str) -> bool {
     }
 }
 
-/// `now` as the keys' moments are written.
+/// `now`, written like the keys' moments.
 pub(super) fn table(keys: &[KeyRow], now: &str) -> String {
     let head = ["PREFIX", "SCOPE", "APPLICATION", "CREATED", "EXPIRES", "LAST USED", "ID", "NAME"];
     let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };

@@ -1,5 +1,5 @@
-//! `aldaba token`: tokens that are signed, and API keys that are kept. A running server has its data folder for itself,
-//! so that keys are made and revoked through its API; without one the command opens the store.
+//! `aldaba token`: signed tokens, and API keys. A running server locks its data folder, so the command makes and
+//! revokes keys through its API; without a server it opens the store.
 
 mod keys;
 mod list;
@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// What a key is called that was given no name.
+/// The name of a key that was given none.
 const UNNAMED: &str = "made at the command line";
-/// How long a signed token is valid that was given no end.
+/// The lifetime of a signed token that was given none.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug, Subcommand)]
@@ -84,7 +84,7 @@ impl Expiry {
     }
 }
 
-/// What `token create` is to make.
+/// The result of `token create`.
 enum CreateRequest {
     Signed { name: Option<String>, lifetime: Option<Duration> },
     Key(KeyRequest),
@@ -112,10 +112,10 @@ impl TokenCommand {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// What was asked for cannot be done.
+    /// The request cannot be fulfilled.
     #[error("{0}")]
     Rejected(String),
-    /// It was asked in a wrong way.
+    /// The options are wrong.
     #[error("{0}")]
     Usage(&'static str),
     #[error(transparent)]
@@ -157,7 +157,7 @@ pub(crate) fn run(
                 let made = keys.create(&wanted).await?;
                 keys.close().await;
                 writeln!(std::io::stdout(), "{}", made.key)?;
-                // What it is goes beside it, so that the output can be used as it is.
+                // The description goes to standard error, so that the output can be used as it is.
                 eprintln!("{}", made.about);
                 Ok(())
             })?,
@@ -199,7 +199,7 @@ fn sign(
     Ok(())
 }
 
-/// What an organization token is, for standard error.
+/// The description of an organization token, for standard error.
 fn about(new: &NewOrganizationToken) -> String {
     let name = new.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     let end = match new.expires_at() {

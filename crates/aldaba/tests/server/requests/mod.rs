@@ -8,6 +8,7 @@ pub(crate) mod idempotency;
 pub(crate) mod known_fields;
 pub(crate) mod matrix;
 pub(crate) mod pages;
+pub(crate) mod parameters;
 pub(crate) mod put_and_delete;
 pub(crate) mod raw_payload;
 pub(crate) mod replacing;

@@ -1,4 +1,4 @@
-//! A schema out of an OpenAPI document, with all that it refers to, so that it stands on its own.
+//! Extracts a schema from an OpenAPI document with everything that it refers to.
 
 use super::webhooks::Flaw;
 use aldaba_engine::Schemas;
@@ -21,34 +21,34 @@ const ONES: [&str; 12] = [
     "contains",
     "contentSchema",
 ];
-/// How many references may follow each other, and how many schemas one may need.
-const LONGEST_CHAIN: usize = 32;
-const MOST_PARTS: usize = 1_000;
-/// Words of OpenAPI 3.0 that are written in other words, or left out.
+/// The limits on a chain of references, and on the schemas that one needs.
+const MAX_REFERENCE_DEPTH: usize = 32;
+const MAX_PARTS: usize = 1_000;
+/// Keywords of OpenAPI 3.0 that are translated or left out.
 const REWORDED: [&str; 3] = ["nullable", "exclusiveMinimum", "exclusiveMaximum"];
 
-/// An OpenAPI document that schemas are taken out of.
+/// An OpenAPI document with schemas.
 pub(super) struct Document<'d> {
     pub(super) root: &'d Value,
-    /// Schemas are those of OpenAPI 3.0, which has words of its own.
+    /// The schemas are of OpenAPI 3.0, which has its own keywords.
     pub(super) older: bool,
 }
 
-/// A schema on its own.
+/// A self-contained schema.
 pub(super) struct Bundle {
     pub(super) schema: Value,
-    /// Where the parts under `$defs` come from.
+    /// The origins of the parts under `$defs`.
     pub(super) origins: BTreeMap<String, Vec<String>>,
 }
 
 impl<'d> Document<'d> {
-    /// What a reference inside the document names, and its place; references that it is itself are followed.
+    /// The target of a reference inside the document, and its location; a target that is a reference is followed.
     pub(super) fn follow(
         &self,
         mut value: &'d Value,
         mut place: Vec<String>,
     ) -> Result<(&'d Value, Vec<String>), Flaw> {
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_REFERENCE_DEPTH {
             let Some(reference) = value.get("$ref").and_then(Value::as_str) else {
                 return Ok((value, place));
             };
@@ -71,7 +71,7 @@ impl<'d> Document<'d> {
         Ok((found, self.place(pointer)))
     }
 
-    /// What a pointer goes through, as `loc` has it.
+    /// The steps of a pointer, for `loc`.
     fn place(&self, pointer: &str) -> Vec<String> {
         let mut value = Some(self.root);
         let step = |token: &str| {
@@ -97,7 +97,7 @@ impl<'d> Document<'d> {
             queue: Vec::new(),
             room: Schemas::MAX_BYTES,
         };
-        // An example at the top is found there, not behind a reference.
+        // An example at the top is in the schema itself, not behind a reference.
         let alone = schema.as_object().is_some_and(|keywords| keywords.len() == 1);
         let (schema, place) =
             if alone { self.follow(schema, place.to_vec())? } else { (schema, place.to_vec()) };
@@ -115,20 +115,20 @@ impl<'d> Document<'d> {
     }
 }
 
-/// What a bundle is made of, besides its top.
+/// The parts of a bundle besides its top.
 struct Parts<'a, 'd> {
     document: &'a Document<'d>,
     /// By the reference.
     names: BTreeMap<String, String>,
     origins: BTreeMap<String, Vec<String>>,
-    /// Those that are still to be rewritten, and where they are in the document.
+    /// The parts to rewrite, with their locations in the document.
     queue: Vec<(String, &'d Value, Vec<String>)>,
-    /// Bytes that it may still have. They are counted while it is made: what is written out for every webhook can be
-    /// far more than the document.
+    /// The bytes that are left. They are counted while the bundle is made: expanded for every webhook it can be far
+    /// larger than the document.
     room: usize,
 }
 
-/// What a key has besides its text: quotes and a colon.
+/// The bytes of a key besides its text: quotes and a colon.
 const KEY: usize = 3;
 
 impl Parts<'_, '_> {
@@ -141,13 +141,13 @@ impl Parts<'_, '_> {
         Ok(())
     }
 
-    /// A copy of something that holds no references.
+    /// Copies a value without references.
     fn copied(&mut self, value: &Value, place: &[String]) -> Result<Value, Flaw> {
         self.grow(bytes(value), place)?;
         Ok(value.clone())
     }
 
-    /// A copy whose references lead to `$defs`. In OpenAPI they count from the top of the document.
+    /// Copies a value with references to `$defs`. In OpenAPI they start at the top of the document.
     fn rewritten(&mut self, schema: &Value, place: &[String]) -> Result<Value, Flaw> {
         let Value::Object(keywords) = schema else { return self.copied(schema, place) };
         self.grow(2, place)?;
@@ -196,11 +196,11 @@ impl Parts<'_, '_> {
         Ok(reference.into())
     }
 
-    /// The name under `$defs` of what a reference leads to: its last word, if that is free.
+    /// The name under `$defs` of a reference's target: its last word, if that is free.
     fn name(&mut self, reference: &str, place: &[String]) -> Result<String, Flaw> {
         let (part, origin) = self.document.find(reference, place)?;
-        if self.names.len() >= MOST_PARTS {
-            return Err(Flaw::new(place, format!("needs more than {MOST_PARTS} other schemas")));
+        if self.names.len() >= MAX_PARTS {
+            return Err(Flaw::new(place, format!("needs more than {MAX_PARTS} other schemas")));
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let last: String = origin.last().map_or("schema", String::as_str).chars().map(plain).collect();
@@ -214,7 +214,7 @@ impl Parts<'_, '_> {
     }
 }
 
-/// How long it is in JSON, at least.
+/// The minimum length in JSON.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
@@ -227,7 +227,7 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// OpenAPI 3.0 says some things in other words than JSON Schema.
+/// Translates keywords of OpenAPI 3.0 to JSON Schema.
 fn modernize(keywords: &mut Map<String, Value>) {
     if keywords.remove("nullable") == Some(Value::Bool(true)) {
         if let Some(Value::String(kind)) = keywords.get("type") {

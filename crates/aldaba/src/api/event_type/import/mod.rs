@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .keyed()
             .named(
                 "v1.event-type.import-openapi",
-                "Makes or changes event types by the webhooks of an OpenAPI document",
+                "Creates or changes event types from the webhooks of an OpenAPI document",
             )
             .takes::<EventTypeImportOpenApiIn>()
             .answers::<EventTypeImportOpenApiOut<'_>>(StatusCode::OK)
@@ -114,7 +114,7 @@ fn render(new: &NewEventType) -> EventTypeFromOpenApi<'_> {
     }
 }
 
-/// What is asked for.
+/// The import to make.
 struct Import {
     event_types: Vec<NewEventType>,
     dry_run: bool,
@@ -152,7 +152,7 @@ fn read(body: BodyText<'_>) -> Result<Import, Error> {
     Ok(Import { event_types, dry_run, replace_all })
 }
 
-/// JSON is YAML, too; read as JSON it is read faster, and errors say what JSON lacks.
+/// JSON is YAML too, but reading it as JSON is faster and gives better errors.
 fn parse(text: &str) -> Result<Value, String> {
     match text.trim_start().starts_with('{') {
         true => serde_json::from_str(text).or_else(|error| yaml::read(text).map_err(|_| error.to_string())),
@@ -160,17 +160,17 @@ fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Imports that are worked on at a time; others wait. One may keep a few times [`EventTypes::MAX_SCHEMA_BYTES`] in memory.
+/// Imports at a time; others wait. One may keep a few times [`EventTypes::MAX_SCHEMA_BYTES`] in memory.
 ///
 /// [`EventTypes::MAX_SCHEMA_BYTES`]: aldaba_engine::EventTypes::MAX_SCHEMA_BYTES
-const AT_ONCE: usize = 2;
+const MAX_IMPORTS: usize = 2;
 
-static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+static IMPORT_PERMITS: Semaphore = Semaphore::const_new(MAX_IMPORTS);
 
 async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
-    let Ok(place) = PLACES.acquire().await else { return Err(Error::server()) };
-    // All of it where no other request waits for the thread: what is written out is large.
+    let Ok(place) = IMPORT_PERMITS.acquire().await else { return Err(Error::server()) };
+    // On a blocking thread: the expanded schemas are large.
     let runtime = Handle::current();
     apart(move || {
         let _place = place;

@@ -1,4 +1,4 @@
-//! Event types out of the webhooks of an OpenAPI document.
+//! Reads event types from the webhooks of an OpenAPI document.
 
 use super::bundle::{Bundle, Document};
 use crate::api::event_type::body::{MAX_FEATURE_FLAGS, check_description, check_schemas};
@@ -7,12 +7,12 @@ use aldaba_engine::{ChangeError, EventTypes, NewEventType};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Where documents list them. OpenAPI 3.0 has no word of its own for it.
+/// The sections that list webhooks. OpenAPI 3.0 has none of its own.
 const SECTIONS: [&str; 2] = ["webhooks", "x-webhooks"];
 const METHODS: [&str; 5] = ["post", "put", "patch", "get", "delete"];
-const MOST_FLAWS: usize = 50;
+const MAX_FLAWS: usize = 50;
 
-/// What is wrong with a document, and where in it.
+/// A problem of a document, and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Flaw {
     pub(super) place: Vec<String>,
@@ -29,11 +29,11 @@ impl Flaw {
     }
 }
 
-/// Why a document is not taken.
+/// Why a document is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     Flaws(Vec<Flaw>),
-    /// No organization has room for what it makes.
+    /// It exceeds the limits of an organization.
     Room(ChangeError),
 }
 
@@ -43,8 +43,8 @@ impl From<Flaw> for Refused {
     }
 }
 
-/// By name. All that is wrong is named, up to a limit. What an organization may have ends it as soon as there is more:
-/// a small document can be written out to something very large.
+/// By name, with all problems up to a limit. The limits of an organization end it early: a small document can expand
+/// to something very large.
 pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
     let document = version(root)?;
     if !SECTIONS.iter().any(|section| root.get(section).is_some()) {
@@ -61,7 +61,7 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
         };
         for (name, item) in webhooks {
             let place = vec![section.to_owned(), name.clone()];
-            if flaws.len() >= MOST_FLAWS {
+            if flaws.len() >= MAX_FLAWS {
                 break;
             }
             if found.contains_key(name.as_str()) {
@@ -83,7 +83,7 @@ pub(super) fn read(root: &Value) -> Result<Vec<NewEventType>, Refused> {
             }
         }
     }
-    flaws.truncate(MOST_FLAWS);
+    flaws.truncate(MAX_FLAWS);
     if flaws.is_empty() { Ok(found.into_values().collect()) } else { Err(Refused::Flaws(flaws)) }
 }
 
@@ -148,7 +148,7 @@ fn follow<'d>(
     document.follow(value, place.to_vec()).map_err(|flaw| vec![flaw])
 }
 
-/// The schema of the JSON that is sent, as the first version.
+/// The schema of the payload, as the first version.
 fn payload(document: &Document<'_>, body: &Value, place: &[String]) -> Result<Option<String>, Vec<Flaw>> {
     let (body, place) = follow(document, body, place)?;
     let place = within(&place, &["content"]);
@@ -172,7 +172,7 @@ fn payload(document: &Document<'_>, body: &Value, place: &[String]) -> Result<Op
     })
 }
 
-/// Where something in a bundle was in the document. Its own place begins with the version.
+/// The location in the document of something in a bundle, whose own location begins with the version.
 fn origin(bundle: &Bundle, place: &[String], inside: &[String]) -> Vec<String> {
     let inside = inside.get(1..).unwrap_or_default();
     match inside {
@@ -183,7 +183,7 @@ fn origin(bundle: &Bundle, place: &[String], inside: &[String]) -> Vec<String> {
     }
 }
 
-/// Examples that stand beside the schema become its own, if it has none.
+/// Adds examples beside the schema, if it has none of its own.
 fn add_examples(schema: &mut Value, content: &Value) {
     let Some(keywords) = schema.as_object_mut() else { return };
     if keywords.contains_key("examples") || keywords.contains_key("example") {

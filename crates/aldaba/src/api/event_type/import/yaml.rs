@@ -1,17 +1,17 @@
-//! YAML as JSON: what an OpenAPI document may be written in.
+//! Reads YAML as JSON.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How deep values may be nested: as deep as JSON may be.
-const DEEPEST: usize = 127;
-/// What aliases may make of a document: values, and bytes of texts.
-const MOST_VALUES: usize = 200_000;
-const MOST_BYTES: usize = 8 << 20;
+/// The nesting limit, that of JSON.
+const MAX_DEPTH: usize = 127;
+/// The limits on a document with its aliases expanded: values, and bytes of texts.
+const MAX_VALUES: usize = 200_000;
+const MAX_BYTES: usize = 8 << 20;
 
-/// One document, with its aliases written out.
+/// Reads one document and expands its aliases.
 pub(super) fn read(text: &str) -> Result<Value, String> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(text) {
@@ -30,10 +30,10 @@ struct Reader {
     size: Size,
 }
 
-/// A list or an object that has not ended.
+/// An open list or object.
 struct Open {
     anchor: usize,
-    /// Of all before it.
+    /// The size of everything before it.
     before: Size,
     items: Items,
 }
@@ -70,9 +70,9 @@ impl Reader {
     fn grow(&mut self, more: Size) -> Result<(), String> {
         self.size.values = self.size.values.saturating_add(more.values);
         self.size.bytes = self.size.bytes.saturating_add(more.bytes);
-        if self.size.values > MOST_VALUES || self.size.bytes > MOST_BYTES {
+        if self.size.values > MAX_VALUES || self.size.bytes > MAX_BYTES {
             return Err(format!(
-                "there are more than {MOST_VALUES} values or {MOST_BYTES} bytes, aliases written out"
+                "there are more than {MAX_VALUES} values or {MAX_BYTES} bytes, aliases written out"
             ));
         }
         Ok(())
@@ -82,8 +82,8 @@ impl Reader {
         if let Some(tag) = tag {
             return Err(format!("the tag {tag} is not supported"));
         }
-        if self.open.len() >= DEEPEST {
-            return Err(format!("values are nested more than {DEEPEST} levels deep"));
+        if self.open.len() >= MAX_DEPTH {
+            return Err(format!("values are nested more than {MAX_DEPTH} levels deep"));
         }
         if self.wants_key() {
             return Err("a key is a list or an object; keys are texts".into());
@@ -102,7 +102,7 @@ impl Reader {
         self.put(value)
     }
 
-    /// Remembers what an anchor stands for.
+    /// Remembers the value of an anchor.
     fn keep(&mut self, anchor: usize, value: &Value, before: Size) {
         if anchor > 0 {
             let Size { values, bytes } = self.size;
@@ -115,9 +115,9 @@ impl Reader {
         let inside_itself = || "an alias stands inside what it names".to_owned();
         let (value, size) = self.anchors.get(&anchor).ok_or_else(inside_itself)?;
         let (value, size) = match self.wants_key() {
-            // Checked before it is copied: that is what the limit is for.
-            false if self.size.values + size.values > MOST_VALUES => (Value::Null, *size),
-            false if self.size.bytes + size.bytes > MOST_BYTES => (Value::Null, *size),
+            // Checked before the copy, which is the purpose of the limit.
+            false if self.size.values + size.values > MAX_VALUES => (Value::Null, *size),
+            false if self.size.bytes + size.bytes > MAX_BYTES => (Value::Null, *size),
             _ => (value.clone(), *size),
         };
         self.grow(size)?;
@@ -143,7 +143,7 @@ impl Reader {
             Some(tag) => return Err(format!("the tag {tag} is not supported")),
         };
         if self.wants_key() {
-            // A status code as a key is a text, too.
+            // A status code as a key is text too.
             self.keep(anchor, &Value::String(text.to_owned()), before);
             return self.key(text.to_owned());
         }
@@ -182,7 +182,7 @@ impl Reader {
     }
 }
 
-/// What a text without quotes stands for, by YAML's core schema.
+/// The value of an unquoted text, by YAML's core schema.
 fn plain(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -223,7 +223,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     if let Ok(number) = text.parse::<u64>() {
         return Ok(Some(number.into()));
     }
-    // A version such as 1.2.3 or a date is a text.
+    // A version such as 1.2.3, or a date, is text.
     let Ok(number) = text.parse::<f64>() else { return Ok(None) };
     Number::from_f64(number).map(Some).ok_or_else(no_json)
 }

@@ -60,7 +60,7 @@ impl Case {
 
     fn why(&self) -> Why {
         let policy = builtin("public-api", &Overrides::default()).unwrap().unwrap();
-        let known = Known {
+        let facts = DeliveryFacts {
             delivery: &self.delivery,
             endpoint: &self.endpoint,
             policy: &policy,
@@ -69,7 +69,7 @@ impl Case {
             delivered_by: self.delivered_by,
             error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
         };
-        delivery(&known, NOW)
+        delivery(&facts, NOW)
     }
 
     #[track_caller]

@@ -1,11 +1,11 @@
-//! How deliveries are named. The store numbers them as they come, for all tenants together, and such a
-//! number would tell each of them how much the others send. So it is shown under a permutation whose
-//! key belongs to the installation: an id that says nothing, and needs no column.
+//! The public ids of deliveries. The store numbers deliveries in their order, for all tenants together, and such a
+//! number would tell each tenant how much the others send. So callers see the number under a permutation whose key
+//! belongs to the installation: an id that says nothing, and needs no column.
 
-use crate::api::Error;
+use super::{Error, Missing};
 use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_engine::Entropy;
-use aldaba_store::{DeliveryPosition, Done, Error as StoreError, Seq, Store};
+use aldaba_engine::{Engine, Entropy};
+use aldaba_store::{DeliveryPosition, Done, Error as StoreError, Seq};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ const CHARACTERS: usize = 11;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const ROUNDS: u8 = 4;
 
-/// Between the numbers and the ids.
+/// Converts between numbers and ids.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveryIds {
     key: Vec<u8>,
@@ -26,31 +26,31 @@ pub(crate) struct DeliveryIds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeliveryId(u64);
 
-/// A place in a list of deliveries: where an iterator points to.
+/// A position in a list of deliveries: where an iterator points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    at: At,
+    at: CursorStart,
     id: DeliveryId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum CursorStart {
     Message(MessageId),
     Moment(u64),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an iterator of a list of deliveries: take it from the page before")]
-pub(crate) struct NoCursor;
+pub(crate) struct InvalidCursor;
 
 impl DeliveryIds {
-    /// With the key of the installation, which is made at the first start.
-    pub(crate) async fn of(store: &dyn Store, entropy: &dyn Entropy) -> Result<Self, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let made: [u8; 16] = entropy.bytes();
-        let done = Done::new(move |result| drop(answer.send(result)));
-        store.settle_setting("delivery-ids", made.to_vec(), done);
-        Ok(Self { key: answered.await.map_err(|_| StoreError::Closed)?? })
+    /// With the key of the installation, which the first start creates.
+    pub(crate) async fn of(engine: &Engine, entropy: &dyn Entropy) -> Result<Self, StoreError> {
+        let (sender, stored) = oneshot::channel();
+        let new_key: [u8; 16] = entropy.bytes();
+        let done = Done::new(move |result| drop(sender.send(result)));
+        engine.store().settle_setting("delivery-ids", new_key.to_vec(), done);
+        Ok(Self { key: stored.await.map_err(|_| StoreError::Closed)?? })
     }
 
     pub(crate) fn id(&self, Seq(seq): Seq) -> DeliveryId {
@@ -69,30 +69,27 @@ impl DeliveryIds {
         Seq(whole(left, right) as i64)
     }
 
-    /// What is no id names nothing.
+    /// An invalid id names no delivery.
     pub(crate) fn read(&self, text: &str) -> Result<Seq, Error> {
-        let missing = || {
-            Error::not_found(
-                "The application has no such delivery; GET /api/v1/app/{app_id}/delivery lists those that it has",
-            )
-        };
-        let id = text.strip_prefix(PREFIX).and_then(parse).ok_or_else(missing)?;
+        let id = text.strip_prefix(PREFIX).and_then(parse).ok_or(Missing::Delivery)?;
         Ok(self.seq(DeliveryId(id)))
     }
 
-    pub(crate) fn cursor(&self, place: DeliveryPosition) -> Cursor {
-        let (at, seq) = match place {
-            DeliveryPosition::Message(message, seq) => (At::Message(message), seq),
-            DeliveryPosition::Moment(at, seq) => (At::Moment(u64::try_from(at.millis()).unwrap_or(0)), seq),
+    pub(crate) fn cursor(&self, position: DeliveryPosition) -> Cursor {
+        let (at, seq) = match position {
+            DeliveryPosition::Message(message, seq) => (CursorStart::Message(message), seq),
+            DeliveryPosition::Moment(at, seq) => {
+                (CursorStart::Moment(u64::try_from(at.millis()).unwrap_or(0)), seq)
+            }
         };
         Cursor { at, id: self.id(seq) }
     }
 
-    pub(crate) fn place(&self, Cursor { at, id }: Cursor) -> DeliveryPosition {
+    pub(crate) fn position(&self, Cursor { at, id }: Cursor) -> DeliveryPosition {
         let seq = self.seq(id);
         match at {
-            At::Message(message) => DeliveryPosition::Message(message, seq),
-            At::Moment(at) => {
+            CursorStart::Message(message) => DeliveryPosition::Message(message, seq),
+            CursorStart::Moment(at) => {
                 DeliveryPosition::Moment(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)), seq)
             }
         }
@@ -150,23 +147,23 @@ impl fmt::Display for DeliveryId {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
-            At::Message(message) => write!(f, "{message}.")?,
-            At::Moment(at) => write!(f, "{at}.")?,
+            CursorStart::Message(message) => write!(f, "{message}.")?,
+            CursorStart::Moment(at) => write!(f, "{at}.")?,
         }
         write(f, self.id.0)
     }
 }
 
 impl FromStr for Cursor {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let (at, id) = text.split_once('.').ok_or(NoCursor)?;
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        let (at, id) = text.split_once('.').ok_or(InvalidCursor)?;
         let at = match at.parse() {
-            Ok(message) => At::Message(message),
-            Err(_) => At::Moment(at.parse().map_err(|_| NoCursor)?),
+            Ok(message) => CursorStart::Message(message),
+            Err(_) => CursorStart::Moment(at.parse().map_err(|_| InvalidCursor)?),
         };
-        Ok(Self { at, id: DeliveryId(parse(id).ok_or(NoCursor)?) })
+        Ok(Self { at, id: DeliveryId(parse(id).ok_or(InvalidCursor)?) })
     }
 }
 
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_names_nothing() {
+    fn an_invalid_id_names_no_delivery() {
         for text in
             ["", "dlv_", "dlv_1", "msg_00000000000", "dlv_0000000000!", "dlv_zzzzzzzzzzz", "00000000000"]
         {
@@ -201,17 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_leads_back_to_its_place() {
+    fn a_cursor_leads_back_to_its_position() {
         let message = MessageId::from_bytes([7; 20]);
         let moment = Timestamp::from_millis(1_780_000_000_123);
-        for place in
+        for position in
             [DeliveryPosition::Message(message, Seq(5)), DeliveryPosition::Moment(moment, Seq(i64::MAX))]
         {
-            let text = ids().cursor(place).to_string();
-            assert_eq!(ids().place(text.parse().unwrap()), place);
+            let text = ids().cursor(position).to_string();
+            assert_eq!(ids().position(text.parse().unwrap()), position);
         }
         for text in ["", ".", "5.", "x.00000000000", "msg_1.00000000000", "-5.00000000000"] {
-            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
         }
     }
 }

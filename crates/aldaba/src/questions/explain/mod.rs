@@ -1,6 +1,6 @@
-//! Why a message has or has not reached an endpoint, in a word for programs and a sentence for people.
+//! Why a message has or has not reached an endpoint: a word for programs and a sentence for people.
 
-use crate::api::request::json::shown_time;
+use crate::api::shown_time;
 use aldaba_delivery::filter::UnmetCondition;
 use aldaba_delivery::{Availability, GateScope, HealthStatus, Policy, Timestamp};
 use aldaba_engine::{HostHold, Mismatch, WaitReasons};
@@ -25,9 +25,9 @@ impl Why {
     }
 }
 
-/// A delivery, and all that is known about it.
+/// A delivery, and all that is facts about it.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct DeliveryFacts<'a> {
     pub(crate) delivery: &'a DeliveryStatus,
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) policy: &'a Policy,
@@ -41,20 +41,20 @@ pub(crate) struct Known<'a> {
 }
 
 /// Where a delivery stands, and why there.
-pub(crate) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
-    let attempts = known.delivery.attempts;
-    match known.delivery.state {
-        DeliveryState::Waiting { due_at } => waiting(known, due_at, now),
+pub(crate) fn delivery(facts: &DeliveryFacts<'_>, now: Timestamp) -> Why {
+    let attempts = facts.delivery.attempts;
+    match facts.delivery.state {
+        DeliveryState::Waiting { due_at } => waiting(facts, due_at, now),
         DeliveryState::Skipped { reason, .. } => {
             let text = "Not sent: the endpoint was turned off when the message came. A replay of what is missing sends it";
             Why::new(reason.name(), text)
         }
         DeliveryState::Delivered { at } => {
-            let attempt = known.delivered_by.unwrap_or(attempts);
+            let attempt = facts.delivered_by.unwrap_or(attempts);
             Why::new("delivered", format!("Delivered by attempt {attempt} at {}", shown_time(at)))
         }
         DeliveryState::Dead { at, reason } => {
-            let error = known.error.map(|error| format!("; the last error: {error}")).unwrap_or_default();
+            let error = facts.error.map(|error| format!("; the last error: {error}")).unwrap_or_default();
             let (text, at) = (reason.text(), shown_time(at));
             Why::new(reason.name(), format!("{text}: ended at {at} after {}{error}", times(attempts)))
         }
@@ -62,78 +62,78 @@ pub(crate) fn delivery(known: &Known<'_>, now: Timestamp) -> Why {
 }
 
 /// The first thing that keeps it from being sent, from what lasts longest to what passes soonest.
-fn waiting(known: &Known<'_>, due_at: Timestamp, now: Timestamp) -> Why {
+fn waiting(facts: &DeliveryFacts<'_>, due_at: Timestamp, now: Timestamp) -> Why {
     let later = |until: &Timestamp| *until > due_at.max(now);
-    let held = [deleted(known), in_flight(known), turned_off(known), needs_resume(known)];
+    let held = [deleted(facts), in_flight(facts), turned_off(facts), needs_resume(facts)];
     if let Some(why) = held.into_iter().flatten().next() {
         return why;
     }
-    let holds = [held_endpoint(known, now), held_host(known)];
+    let holds = [held_endpoint(facts, now), held_host(facts)];
     let longest = holds.into_iter().flatten().filter(|why| why.next_attempt.as_ref().is_none_or(later));
     if let Some(why) = longest.max_by_key(|why| why.next_attempt.unwrap_or(Timestamp::MIN)) {
         return why;
     }
-    let is_outside = known.endpoint.config.ordering.is_fifo() && known.delivery.sequence.is_none();
+    let is_outside = facts.endpoint.config.ordering.is_fifo() && facts.delivery.sequence.is_none();
     if is_outside && due_at > now {
         let text =
             format!("Is for later: it takes its place in the endpoint's order at {}", shown_time(due_at));
-        return Why::new("scheduled", text).at(known.ahead.map_or(due_at, |ahead| ahead.due_at.max(due_at)));
+        return Why::new("scheduled", text).at(facts.ahead.map_or(due_at, |ahead| ahead.due_at.max(due_at)));
     }
-    if let Some(ahead) = known.ahead {
+    if let Some(ahead) = facts.ahead {
         let text = "Waits for an earlier message: the endpoint gets them in order";
         return Why::new("in_order", text).at(ahead.due_at.max(due_at).max(now));
     }
-    if known.wait_reasons.paused {
+    if facts.wait_reasons.paused {
         let text = "Nothing is sent at present: the server is stopping, or its disk cannot be written";
         return Why::new("paused", text).at(due_at.max(now));
     }
     if due_at > now {
-        return planned(known, due_at).at(due_at);
+        return planned(facts, due_at).at(due_at);
     }
-    if let Some(until) = known.wait_reasons.throttled_until {
-        let rate = known.endpoint.config.throttle_rate.unwrap_or_default();
+    if let Some(until) = facts.wait_reasons.throttled_until {
+        let rate = facts.endpoint.config.throttle_rate.unwrap_or_default();
         let text = format!("Due; the endpoint gets at most {rate} requests a second");
         return Why::new("throttled", text).at(until);
     }
-    if let Some(until) = known.wait_reasons.app_throttled_until {
+    if let Some(until) = facts.wait_reasons.app_throttled_until {
         let text = "Due; the application's endpoints have had as many requests as its throttleRate allows";
         return Why::new("application_throttled", text).at(until);
     }
-    if known.wait_reasons.origin_busy {
+    if facts.wait_reasons.origin_busy {
         let text = "Due; as many requests are on their way to the host as may be (`requests_per_origin`)";
         return Why::new("host_busy", text).at(due_at);
     }
     Why::new("due", "The endpoint subscribes to it; it is due and waits for its turn").at(due_at)
 }
 
-fn planned(known: &Known<'_>, due_at: Timestamp) -> Why {
-    let (retry, at) = (known.delivery.attempts, shown_time(due_at));
+fn planned(facts: &DeliveryFacts<'_>, due_at: Timestamp) -> Why {
+    let (retry, at) = (facts.delivery.attempts, shown_time(due_at));
     if retry == 0 {
         return Why::new("scheduled", format!("The first attempt is planned for {at}"));
     }
-    let most = known.policy.limit.attempts.map(|attempts| attempts.saturating_sub(1));
+    let most = facts.policy.limit.attempts.map(|attempts| attempts.saturating_sub(1));
     let of = most.map(|most| format!(" of {most}")).unwrap_or_default();
-    let error = known.error.unwrap_or("no success");
+    let error = facts.error.unwrap_or("no success");
     Why::new("retry", format!("Retry {retry}{of} is planned for {at}, after: {error}"))
 }
 
-fn deleted(known: &Known<'_>) -> Option<Why> {
+fn deleted(facts: &DeliveryFacts<'_>) -> Option<Why> {
     let text = "The endpoint is deleted; what waits for it is being cancelled";
-    known.endpoint.deleted.then(|| Why::new("endpoint_deleted", text))
+    facts.endpoint.deleted.then(|| Why::new("endpoint_deleted", text))
 }
 
-fn in_flight(known: &Known<'_>) -> Option<Why> {
-    let attempt = known.delivery.attempts + 1;
-    known.wait_reasons.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
+fn in_flight(facts: &DeliveryFacts<'_>) -> Option<Why> {
+    let attempt = facts.delivery.attempts + 1;
+    facts.wait_reasons.in_flight.then(|| Why::new("in_flight", format!("Attempt {attempt} is being made")))
 }
 
-fn turned_off(known: &Known<'_>) -> Option<Why> {
+fn turned_off(facts: &DeliveryFacts<'_>) -> Option<Why> {
     let text = "Held: the endpoint is turned off; it is sent when it is turned on again";
-    known.endpoint.config.disabled.then(|| Why::new("endpoint_disabled", text))
+    facts.endpoint.config.disabled.then(|| Why::new("endpoint_disabled", text))
 }
 
-fn needs_resume(known: &Known<'_>) -> Option<Why> {
-    let state = known.endpoint.state();
+fn needs_resume(facts: &DeliveryFacts<'_>) -> Option<Why> {
+    let state = facts.endpoint.state();
     state.health().needs_resume().then(|| match state.health().status {
         HealthStatus::Blocked => {
             let text = "Held: an earlier message has died, and the endpoint gets them in order. It waits for \
@@ -152,8 +152,8 @@ fn needs_resume(known: &Known<'_>) -> Option<Why> {
 }
 
 /// What the endpoint's health says, by the same rule that gives turns.
-fn held_endpoint(known: &Known<'_>, now: Timestamp) -> Option<Why> {
-    let state = known.endpoint.state();
+fn held_endpoint(facts: &DeliveryFacts<'_>, now: Timestamp) -> Option<Why> {
+    let state = facts.endpoint.state();
     match state.availability(now) {
         Availability::Open | Availability::Held(None) => None,
         Availability::Probe => {
@@ -172,8 +172,8 @@ fn held_endpoint(known: &Known<'_>, now: Timestamp) -> Option<Why> {
     }
 }
 
-fn held_host(known: &Known<'_>) -> Option<Why> {
-    let HostHold { scope, until } = known.wait_reasons.hold?;
+fn held_host(facts: &DeliveryFacts<'_>) -> Option<Why> {
+    let HostHold { scope, until } = facts.wait_reasons.hold?;
     let what = match scope {
         GateScope::Host => "the host cannot be reached",
         GateScope::Application(_) => "the host fails for this application",
