@@ -102,6 +102,7 @@ macro_rules! writes {
 impl<B: Backend> Accepts for B {
     writes! {
         accept(batch: Vec<Accept>) -> Vec<Accepted> = Accept(batch);
+        find_accepted(app: AppId, digest: RequestDigest) -> Option<MessageId> = FindAccepted(app, digest);
     }
 }
 

@@ -36,6 +36,10 @@ pub trait Accepts {
     /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
     /// when too many operations or bytes are waiting, or it would have to wait too long.
     fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>);
+
+    /// The message that was accepted with an idempotency key. It is looked up in the order of the writes: an accept that
+    /// was submitted before is found. [`Error::Busy`] as for [`Self::accept`].
+    fn find_accepted(&self, app: AppId, digest: RequestDigest, done: Done<Option<MessageId>>);
 }
 
 /// One event, matched to its endpoints.

@@ -38,6 +38,7 @@ pub use retention::{
 pub use transaction::{Reading, Result, Statement, Transaction, Value};
 
 use crate::{Accept, Accepted, Error, Record, Recorded};
+use aldaba_delivery::MessageId;
 
 /// What the operations are held to.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +121,10 @@ fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result
             OpOutcome::Accept(
                 batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,
             )
+        }
+        Op::FindAccepted(app, digest) => {
+            let found = keys::find_request(batch.tx, app.as_bytes(), digest)?;
+            OpOutcome::FindAccepted(found.map(MessageId::from_bytes))
         }
         Op::Record(records) => {
             OpOutcome::Record(
