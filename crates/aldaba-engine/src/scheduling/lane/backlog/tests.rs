@@ -194,7 +194,7 @@ impl Model {
     fn handle(&mut self) {
         match self.feed.pop_front() {
             Some((_, Change::Accepted(waiting))) => {
-                self.lane.enqueue(BufferedDelivery { pending: waiting, content: None })
+                self.lane.enqueue(BufferedDelivery { pending: waiting, content: None });
             }
             Some((seq, Change::Recorded(again))) => self.lane.recorded(seq, again),
             Some((seq, Change::Refused)) => {
