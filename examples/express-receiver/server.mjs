@@ -8,18 +8,18 @@ import pg from "pg";
 import { branded, Refused, standard } from "./signature.mjs";
 import { afterCommit, handle } from "./shop.mjs";
 
-const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_BRAND, PORT = "9000", PATIENCE_SECONDS = "10" } = process.env;
+const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_BRAND, PORT = "9000", WAIT_TIMEOUT_SECONDS = "10" } = process.env;
 if (!DATABASE_URL || !WEBHOOK_SECRET) throw new Error("set DATABASE_URL and WEBHOOK_SECRET");
 
 /** The longest body that is taken, in bytes. */
 const MAX_BODY = 1024 * 1024;
 
 /** When a sender should come again, in seconds. */
-const COME_AGAIN = "5";
+const RETRY_AFTER = "5";
 
 /** How long a copy waits for the end of work on the same event, in milliseconds. To PostgreSQL 0 would mean for ever. */
-const PATIENCE = Number(PATIENCE_SECONDS) * 1000;
-if (!Number.isInteger(PATIENCE) || PATIENCE < 1000) throw new Error("PATIENCE_SECONDS must be a whole number from 1");
+const WAIT_TIMEOUT = Number(WAIT_TIMEOUT_SECONDS) * 1000;
+if (!Number.isInteger(WAIT_TIMEOUT) || WAIT_TIMEOUT < 1000) throw new Error("WAIT_TIMEOUT_SECONDS must be a whole number from 1");
 
 const verify = WEBHOOK_BRAND ? branded(WEBHOOK_SECRET, WEBHOOK_BRAND) : standard(WEBHOOK_SECRET);
 
@@ -27,9 +27,9 @@ const pool = new pg.Pool({
   connectionString: DATABASE_URL,
   max: 20,
   connectionTimeoutMillis: 5_000,
-  lock_timeout: PATIENCE,
+  lock_timeout: WAIT_TIMEOUT,
   // Kept here and not by PostgreSQL: one that hangs keeps no time.
-  query_timeout: PATIENCE + 5_000,
+  query_timeout: WAIT_TIMEOUT + 5_000,
   // A handler that hangs does not hold its event for ever.
   idle_in_transaction_session_timeout: 60_000,
 });
@@ -90,13 +90,13 @@ async function mark(client, id, event, text, body) {
     if (known.rows[0]?.same !== false) return false;
   } catch (error) {
     if (error instanceof Refused) throw error;
-    if (error.code === "55P03") throw new Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN);
+    if (error.code === "55P03") throw new Refused(409, "this event is still being handled; send it again later", RETRY_AFTER);
     // Text that JSONB cannot hold, such as \u0000.
     if (/^(22|54)/.test(error.code)) throw new Refused(400, "the body cannot be stored as JSON");
     throw unavailable(error);
   }
   console.error(`ALARM: event ${id} came again with another body; it was refused`);
-  throw new Refused(409, "an event of this id came before with another body");
+  throw new Refused(409, "an event with this id was received with another body");
 }
 
 /** Notes why an event failed, beside its transaction and its answer. It is no mark: the next copy is handled. */
@@ -127,7 +127,7 @@ function sorted(error) {
 
 function unavailable(error) {
   console.error("the database does not answer:", error.message);
-  return new Refused(503, "events cannot be taken now; send this one again", COME_AGAIN);
+  return new Refused(503, "events cannot be accepted now; send this one again", RETRY_AFTER);
 }
 
 const app = express();

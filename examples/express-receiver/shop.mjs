@@ -3,7 +3,7 @@
 import nodemailer from "nodemailer";
 
 /** How long a mail server may be silent, in milliseconds. */
-const MAIL_PATIENCE = 10_000;
+const MAIL_TIMEOUT = 10_000;
 
 /**
  * The part that must come true with the mark: everything goes through `client`, which is in the event's transaction.
@@ -43,9 +43,9 @@ export async function handle(client, event) {
 const mails = process.env.SMTP_URL
   ? nodemailer.createTransport({
       url: process.env.SMTP_URL,
-      connectionTimeout: MAIL_PATIENCE,
-      greetingTimeout: MAIL_PATIENCE,
-      socketTimeout: MAIL_PATIENCE,
+      connectionTimeout: MAIL_TIMEOUT,
+      greetingTimeout: MAIL_TIMEOUT,
+      socketTimeout: MAIL_TIMEOUT,
     })
   : undefined;
 

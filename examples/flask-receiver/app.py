@@ -24,19 +24,19 @@ from signature import Refused, branded, standard
 MAX_BODY = 1024 * 1024
 
 # When a sender should come again, in seconds.
-COME_AGAIN = "5"
+RETRY_AFTER = "5"
 
 # How long a copy waits for the end of work on the same event, in seconds. To PostgreSQL 0 would mean for ever.
-PATIENCE = int(os.environ.get("PATIENCE_SECONDS", "10"))
-if PATIENCE < 1:
-    raise ValueError("PATIENCE_SECONDS must be a whole number from 1")
+WAIT_TIMEOUT = int(os.environ.get("WAIT_TIMEOUT_SECONDS", "10"))
+if WAIT_TIMEOUT < 1:
+    raise ValueError("WAIT_TIMEOUT_SECONDS must be a whole number from 1")
 
 # A handler that hangs does not hold its event for ever.
-SESSION = f"-c lock_timeout={PATIENCE}s -c statement_timeout={PATIENCE + 5}s -c idle_in_transaction_session_timeout=60s"
+SESSION = f"-c lock_timeout={WAIT_TIMEOUT}s -c statement_timeout={WAIT_TIMEOUT + 5}s -c idle_in_transaction_session_timeout=60s"
 
 # Those times are kept by PostgreSQL, and one that hangs keeps none. So a connection is cut after this one, in seconds, whatever is
 # done on it: work that takes longer needs more.
-LONGEST = PATIENCE + 10
+LONGEST = WAIT_TIMEOUT + 10
 
 SECRET, BRAND = os.environ["WEBHOOK_SECRET"], os.environ.get("WEBHOOK_BRAND")
 verify = branded(SECRET, BRAND) if BRAND else standard(SECRET)
@@ -94,14 +94,14 @@ def mark(db, event_id, event, text, body):
     except psycopg.Error as error:
         state = error.sqlstate or ""
         if state == "55P03":
-            raise Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN) from None
+            raise Refused(409, "this event is still being handled; send it again later", RETRY_AFTER) from None
         # Text that JSONB cannot hold, such as \u0000.
         if state.startswith(("22", "54")) or isinstance(error, psycopg.DataError):
             raise Refused(400, "the body cannot be stored as JSON") from None
         raise unavailable(error) from None
     if known == (False,):
         logging.critical("ALARM: event %s came again with another body; it was refused", event_id)
-        raise Refused(409, "an event of this id came before with another body")
+        raise Refused(409, "an event with this id was received with another body")
     return False
 
 
@@ -163,7 +163,7 @@ def read(body):
 
 def unavailable(error):
     logging.error("the database does not answer: %s", error)
-    return Refused(503, "events cannot be taken now; send this one again", COME_AGAIN)
+    return Refused(503, "events cannot be accepted now; send this one again", RETRY_AFTER)
 
 
 # A failure is never a 2xx: the sender would take the event for delivered and forget it.

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from urllib.parse import urlsplit
 
 # How long a mail server may be silent, in seconds.
-MAIL_PATIENCE = 10
+MAIL_TIMEOUT = 10
 
 SMTP = urlsplit(os.environ.get("SMTP_URL", ""))
 if SMTP.scheme not in ("", "smtp") or SMTP.username:
@@ -60,7 +60,7 @@ def after_commit(event_id, event):
         mail["To"] = text(event["customer"], "email")
         mail["Subject"] = f"Your order {event['paymentLink']['metadata']['orderId']}"
         mail.set_content(f"Thank you. We have received your payment of {event['paymentLink']['amount'] / 100:.2f}.\n")
-        with smtplib.SMTP(SMTP.hostname, SMTP.port or 25, timeout=MAIL_PATIENCE) as server:
+        with smtplib.SMTP(SMTP.hostname, SMTP.port or 25, timeout=MAIL_TIMEOUT) as server:
             server.send_message(mail)
     except Exception:
         logging.exception("event %s: no mail", event_id)

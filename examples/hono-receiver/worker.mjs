@@ -23,13 +23,13 @@ const KEEP = 30 * 24 * 60 * 60;
 const LEASE = 5 * 60 * 1000;
 
 /** How long the backend may take, in milliseconds. It should be shorter than the sender's timeout. */
-const BACKEND_PATIENCE = 10_000;
+const BACKEND_TIMEOUT = 10_000;
 
 /** How long the key-value store may take, in milliseconds. */
-const STORE_PATIENCE = 5_000;
+const STORE_TIMEOUT = 5_000;
 
 /** When a sender should come again, in seconds. */
-const COME_AGAIN = "5";
+const RETRY_AFTER = "5";
 
 const app = new Hono();
 
@@ -42,21 +42,21 @@ app.post("/webhooks", bodyLimit({ maxSize: MAX_BODY, onError: tooLarge }), async
   const event = read(body);
   const [key, digest] = [`event:${id}`, await sha256(body)];
 
-  const mark = await within(STORE_PATIENCE, kv.get(key)).then(recorded, (error) => {
+  const mark = await within(STORE_TIMEOUT, kv.get(key)).then(recorded, (error) => {
     console.error("the key-value store does not answer:", error.message);
-    throw new Refused(503, "events cannot be taken now; send this one again", COME_AGAIN);
+    throw new Refused(503, "events cannot be accepted now; send this one again", RETRY_AFTER);
   });
   if (mark.status !== "failed" && isDigest(mark.digest) && mark.digest !== digest) {
     console.error(`ALARM: event ${id} came again with another body; it was refused`);
-    throw new Refused(409, "an event of this id came before with another body");
+    throw new Refused(409, "an event with this id was received with another body");
   }
   if (mark.status === "processing" && Date.now() - Date.parse(mark.receivedAt) < LEASE) {
-    throw new Refused(409, "this event is being handled; its end was not waited for", COME_AGAIN);
+    throw new Refused(409, "this event is still being handled; send it again later", RETRY_AFTER);
   }
   if (mark.status === "processed") return c.json({ received: true, duplicate: true });
 
   const record = { type: event?.type ?? "", digest };
-  const keep = (more) => within(STORE_PATIENCE, kv.put(key, JSON.stringify({ ...record, ...more }), { expirationTtl: KEEP }));
+  const keep = (more) => within(STORE_TIMEOUT, kv.put(key, JSON.stringify({ ...record, ...more }), { expirationTtl: KEEP }));
   try {
     await handle(id, event, body, c.env);
   } catch (error) {
@@ -87,7 +87,7 @@ app.onError((error, c) => {
 
 /** Notes what went wrong. It is no mark: the next copy is handled. A mark that a copy has made meanwhile stays. */
 async function note(kv, key, keep, error) {
-  const mark = recorded(await within(STORE_PATIENCE, kv.get(key)));
+  const mark = recorded(await within(STORE_TIMEOUT, kv.get(key)));
   if (mark.status === "processed") return;
   await keep({ status: "failed", failedAt: new Date().toISOString(), error: error.message });
 }
@@ -100,7 +100,7 @@ async function handle(id, event, body, env) {
     // Copies that run beside each other have the same key, so that the backend can tell.
     headers: { "content-type": "application/json", "idempotency-key": id },
     body,
-    signal: AbortSignal.timeout(BACKEND_PATIENCE),
+    signal: AbortSignal.timeout(BACKEND_TIMEOUT),
   });
   if (!answer.ok) throw new Error(`the backend answered ${answer.status}`);
 }

@@ -17,7 +17,7 @@ const TOKEN = process.env.ALDABA_TOKEN;
 inspect.defaultOptions.depth = 6;
 
 /** How long anything may take that the server does by itself, in milliseconds. */
-const PATIENCE = 15_000;
+const WAIT_TIMEOUT = 15_000;
 
 /** No retries: a 5xx must fail a test, not be hidden by the next try. */
 export const client = (token = TOKEN) => new Svix(token, { serverUrl: URL, retryScheduleInMs: [] });
@@ -34,7 +34,7 @@ export async function aldaba(method, path, body) {
 
 /** What `look` finds, as soon as it finds something. */
 export async function eventually(look, what) {
-  for (const until = Date.now() + PATIENCE; Date.now() < until; await sleep(20)) {
+  for (const until = Date.now() + WAIT_TIMEOUT; Date.now() < until; await sleep(20)) {
     const found = await look();
     if (found) return found;
   }

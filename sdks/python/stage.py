@@ -23,7 +23,7 @@ TOKEN = os.environ["ALDABA_TOKEN"]
 FIRST_GENERATION = svix.__version__.startswith("1.")
 
 # How long anything may take that the server does by itself.
-PATIENCE = 15.0
+WAIT_TIMEOUT = 15.0
 
 # No retries: a 5xx must fail a test, not be hidden by the next try.
 OPTIONS = SvixOptions(server_url=URL, retry_schedule=[])
@@ -68,7 +68,7 @@ def aldaba(method, path, body=None):
 
 def eventually(look, what):
     """What `look` finds, as soon as it finds something."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + WAIT_TIMEOUT
     while True:
         if found := look():
             return found
@@ -98,7 +98,7 @@ class Hook:
 
     def next(self):
         try:
-            return self.requests.get(timeout=PATIENCE)
+            return self.requests.get(timeout=WAIT_TIMEOUT)
         except queue.Empty:
             raise AssertionError(f"no webhook came to {self.url}") from None
 

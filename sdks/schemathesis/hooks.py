@@ -19,7 +19,7 @@ import schemathesis
 URL = os.environ["ALDABA_URL"] + "/api/v1"
 TOKEN = os.environ["ALDABA_TOKEN"]
 NOWHERE = "http://127.0.0.1:9/"
-PATIENCE = 10
+WAIT_TIMEOUT = 10
 
 
 def one_at_a_time(parse):
@@ -50,7 +50,7 @@ def ask(method, path, body=None):
 
 
 def until(look):
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + WAIT_TIMEOUT
     while not (found := look()):
         if time.monotonic() > end:
             raise RuntimeError("the scene for schemathesis could not be set")

@@ -1,4 +1,4 @@
-//! Processes and folders that the tests use, and that are gone when they are done.
+//! Processes and folders of the tests, which end with them.
 
 use crate::run::read;
 use std::fs;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server that does not refuse what has to wait for a disk or a processor that others use, too: no test is about that.
+/// A setting with which a server refuses nothing while other tests use the disk and the processors.
 pub(crate) const PATIENT: (&str, &str) = ("ALDABA_QUEUE_MILLISECONDS", "30000");
 
-/// A process in a group of its own, ended with everything it started when this is dropped.
+/// A process in its own process group. Dropping it ends the whole group.
 pub(crate) struct Background {
     child: Child,
     prints: mpsc::Receiver<String>,
@@ -39,12 +39,12 @@ impl Background {
         Ok(Self { child, prints, so_far: String::new() })
     }
 
-    /// Waits until it has printed this; returns all that it has printed.
+    /// Waits until it has printed a text; returns all output so far.
     pub(crate) fn wait_for(&mut self, text: &str) -> Result<&str, String> {
         while !self.so_far.contains(text) {
-            match self.prints.recv_timeout(PATIENCE) {
+            match self.prints.recv_timeout(WAIT_TIMEOUT) {
                 Ok(more) => self.so_far.push_str(&more),
-                Err(_) => return Err(format!("a process never printed `{text}`")),
+                Err(_) => return Err(format!("a process did not print `{text}` in time")),
             }
         }
         Ok(&self.so_far)
@@ -53,14 +53,14 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // The group, because a shell's own children would otherwise stay.
+        // The whole group: otherwise the children of a shell would survive.
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
         let _ = self.child.wait();
     }
 }
 
-/// A temporary folder, removed when this is dropped.
+/// A temporary folder, removed when dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -79,9 +79,9 @@ impl Drop for Folder {
     }
 }
 
-/// A server with data of its own.
+/// A server with its own data.
 pub(crate) struct Server {
-    // Dropped in this order: the process ends before its data go.
+    // Dropped in this order: the process ends before its data are removed.
     _process: Background,
     folder: Folder,
     binary: PathBuf,
@@ -100,7 +100,7 @@ impl Server {
         Ok(Self { _process: process, folder, binary: binary.to_owned(), url })
     }
 
-    /// A token of the organization whose id ends so. Each client has an organization of its own.
+    /// A token of the organization whose id ends like this. Each client has its own organization.
     pub(crate) fn token(&self, organization: &str) -> Result<String, String> {
         let org = format!("org_{organization:0>27}");
         let mut command = Command::new(&self.binary);

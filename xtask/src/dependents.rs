@@ -1,25 +1,25 @@
-//! The lines with which the documentation says how to depend on crates that are not published: cargo takes them. Whole programs
-//! are built elsewhere, as the examples in the documentation; here it is about the manifest alone, which is cheap.
+//! The lines in the documentation that depend on unpublished crates must resolve. Whole programs are built elsewhere, as
+//! the examples of the documentation; this checks the manifest only, which is cheap.
 
 use crate::background::Folder;
 use crate::run::{read, root};
 use std::fs;
 use std::process::Command;
 
-/// A page and the crate that it is about.
+/// A page and its crate.
 const PAGES: [(&str, &str); 3] = [
     ("client.md", "aldaba-client"),
     ("embedding.md", "aldaba-embedded"),
     ("receiving.md", "aldaba-receiver"),
 ];
 
-/// The blocks of TOML in a page.
+/// The TOML blocks of a page.
 fn blocks(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
     text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// What cargo resolves these dependencies to, with the versions that this repository is locked to and nothing from a network.
+/// Resolves dependencies with the locked versions of this repository and without a network.
 fn resolved(dependencies: &str) -> Result<String, String> {
     let folder = Folder::new()?;
     let manifest =
@@ -51,7 +51,7 @@ fn a_project_beside_a_clone_can_depend_on_it_with_the_documented_lines() {
 }
 
 #[test]
-fn what_is_documented_for_a_repository_names_a_crate_and_features_that_it_has() {
+fn documented_dependencies_name_existing_crates_and_features() {
     for (page, name) in &PAGES[..2] {
         let block = blocks(page).into_iter().find(|block| block.contains("git = ")).expect(page);
         let line = block.lines().find(|line| line.contains("git = ")).unwrap();
@@ -59,7 +59,7 @@ fn what_is_documented_for_a_repository_names_a_crate_and_features_that_it_has() 
             line.starts_with(&format!("{name} = {{ git = \"https://")) && line.contains(", rev = \""),
             "{line}"
         );
-        // With a path in place of the address, cargo looks for the same name.
+        // With a path instead of the address, cargo finds the same name.
         let path = format!("{name} = {{ path = \"{}\" }}", root().join("crates").join(name).display());
         resolved(&format!("[dependencies]\n{path}\n")).unwrap_or_else(|why| panic!("{page}: {why}"));
     }

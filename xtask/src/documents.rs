@@ -1,48 +1,48 @@
-//! Compares docs/documents.md with the tests: what the documents ask has an id, and a test that shows it begins with that id.
+//! Compares docs/documents.md with the tests: every requirement has an id, and its tests begin with that id.
 
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The documents, and how many items each has.
+/// The documents, with their numbers of items.
 const DOCUMENTS: [(char, u32); 5] = [('A', 8), ('B', 7), ('C', 8), ('D', 11), ('E', 13)];
 
-/// Where tests are.
+/// The folders with tests.
 const FOLDERS: [&str; 3] = ["crates", "examples", "sdks"];
 
 /// The heading of the items that are not built.
 const MISSING: &str = "## Not built yet";
 
-/// What the page says.
+/// The content of the page.
 #[derive(Debug, Default)]
-struct Page {
-    /// By id, the names of the tests.
+struct DocumentsPage {
+    /// The names of the tests by id.
     shown: BTreeMap<String, Vec<String>>,
-    /// By id, whether all of it is missing.
+    /// Whether an item is missing completely, by id.
     missing: BTreeMap<String, bool>,
-    /// Rows that cannot be read.
+    /// The unreadable rows.
     problems: Vec<String>,
 }
 
-/// Fails with every id that has no test, and with everything in which the page and the tests differ.
-pub(crate) fn check() -> Outcome {
+/// Fails with every id without a test, and with every difference between the page and the tests.
+pub(crate) fn check() -> TaskResult {
     let path = root().join("docs/documents.md");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut tests = BTreeSet::new();
     for folder in FOLDERS {
         collect(&root().join(folder), &mut tests)?;
     }
-    let problems = compare(&Page::read(&text), &tests);
+    let problems = compare(&DocumentsPage::read(&text), &tests);
     if problems.is_empty() {
         let named = tests.iter().filter(|name| !ids(name).is_empty()).count();
-        println!("docs/documents.md: every item has its tests or its reason; {named} tests begin with an id");
+        println!("docs/documents.md: every item has tests or a reason; {named} tests begin with an id");
         return Ok(());
     }
-    Err(format!("docs/documents.md and the tests do not agree:\n- {}", problems.join("\n- ")))
+    Err(format!("docs/documents.md and the tests differ:\n- {}", problems.join("\n- ")))
 }
 
-fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
+fn compare(page: &DocumentsPage, tests: &BTreeSet<String>) -> Vec<String> {
     let mut problems = page.problems.clone();
     let known: BTreeSet<String> = DOCUMENTS
         .iter()
@@ -52,7 +52,7 @@ fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
     for name in tests {
         for id in ids(name) {
             if !known.contains(&id) {
-                problems.push(format!("the test `{name}` begins with {id}, which no document has"));
+                problems.push(format!("the test `{name}` begins with the unknown id {id}"));
             }
             by_id.entry(id).or_insert(name);
         }
@@ -68,7 +68,7 @@ fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
                 problems.push(format!("{id} has no test: write one, or give the reason under `{MISSING}`"));
             }
             (true, false, Some(test)) => {
-                problems.push(format!("the row of {id} names no test; there is `{test}`"));
+                problems.push(format!("the row of {id} names no test, but `{test}` exists"));
             }
             (false, true, _) | (true, true, Some(_)) => {
                 problems.push(format!(
@@ -79,7 +79,7 @@ fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
         }
         for name in named {
             if !tests.contains(name) {
-                problems.push(format!("the row of {id} names `{name}`, and there is no such test"));
+                problems.push(format!("the row of {id} names the unknown test `{name}`"));
             } else if !ids(name).contains(id) {
                 problems
                     .push(format!("the row of {id} names `{name}`, whose name does not begin with the id"));
@@ -87,12 +87,13 @@ fn compare(page: &Page, tests: &BTreeSet<String>) -> Vec<String> {
         }
     }
     let strangers = page.shown.keys().chain(page.missing.keys()).filter(|id| !known.contains(*id));
-    problems.extend(strangers.map(|id| format!("{id} has a row, and no document has it")));
+    problems.extend(strangers.map(|id| format!("the row of {id} has an unknown id")));
     problems
 }
 
-impl Page {
-    /// A row of the tables before the heading is an id, what is asked, and tests; after it an id, `all` or `part`, and the reason.
+impl DocumentsPage {
+    /// Reads the tables. A row before the heading has an id, the requirement and tests; after it an id, `all` or `part`,
+    /// and the reason.
     fn read(text: &str) -> Self {
         let mut page = Self::default();
         let mut after = false;
@@ -126,8 +127,8 @@ impl Page {
     }
 }
 
-/// The names of the tests in a folder and those inside it.
-fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> Outcome {
+/// The names of the tests in a folder, recursively.
+fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> TaskResult {
     let failed = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -144,7 +145,7 @@ fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> Outcome {
     Ok(())
 }
 
-/// Functions under a test attribute, and those that a list gives to a macro which makes tests of them.
+/// Functions with a test attribute, and those in a list of a macro that makes tests.
 fn tests_in(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let (mut is_test, mut is_ignored) = (false, false);
@@ -183,7 +184,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// The ids that a test's name begins with: `b1_b4_…` and `b1_and_b4_…` begin with two.
+/// The ids at the beginning of a test's name: `b1_b4_…` and `b1_and_b4_…` begin with two.
 fn ids(name: &str) -> Vec<String> {
     let mut words = name.split('_').peekable();
     let mut ids = Vec::new();
@@ -204,11 +205,11 @@ fn is_id(word: &str, letter: fn(&char) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DOCUMENTS, Page, compare, ids, tests_in};
+    use super::{DOCUMENTS, DocumentsPage, compare, ids, tests_in};
     use std::collections::BTreeSet;
     use std::fmt::Write;
 
-    /// A page in which every item names one test, and those tests.
+    /// A page where every item names one test, and those tests.
     fn complete() -> (String, BTreeSet<String>) {
         let (mut page, mut tests) = ("| id | asked | tests |\n".to_owned(), BTreeSet::new());
         for (letter, items) in DOCUMENTS {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     fn problems(page: &str, tests: &BTreeSet<String>) -> String {
-        compare(&Page::read(page), tests).join("\n")
+        compare(&DocumentsPage::read(page), tests).join("\n")
     }
 
     #[test]
@@ -264,7 +265,7 @@ mod tests {
     fn an_item_without_a_test_or_a_row_is_named() {
         let (page, mut tests) = complete();
         tests.remove("c7_works");
-        assert_eq!(problems(&page, &tests), "the row of C7 names `c7_works`, and there is no such test");
+        assert_eq!(problems(&page, &tests), "the row of C7 names the unknown test `c7_works`");
         let empty = page.replace("`c7_works`", "");
         assert!(problems(&empty, &tests).starts_with("C7 has no test: write one"));
         let cut = page.replace("| C7 | something | `c7_works` |\n", "");
@@ -275,7 +276,7 @@ mod tests {
     fn a_test_with_an_id_that_no_document_has_is_named() {
         let (page, mut tests) = complete();
         tests.insert("b9_works".into());
-        assert_eq!(problems(&page, &tests), "the test `b9_works` begins with B9, which no document has");
+        assert_eq!(problems(&page, &tests), "the test `b9_works` begins with the unknown id B9");
     }
 
     #[test]
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_has_no_test_unless_it_is_a_part() {
+    fn missing_items_have_no_test_unless_a_part_is_built() {
         let (page, mut tests) = complete();
         tests.remove("a6_works");
         let missing = |how: &str| page.replace("`a6_works`", "") + "\n## Not built yet\n" + how;

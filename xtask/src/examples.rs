@@ -1,33 +1,33 @@
-//! Programs that people copy: each a folder of its own under `examples/`, with tests against a real server. Those in Rust are
-//! packages of the workspace, but for one.
+//! Programs to copy: each has its folder under `examples/`, with tests against a real server. The Rust ones are packages
+//! of the workspace, except one.
 
-use crate::run::{Outcome, cargo, root, show};
+use crate::run::{TaskResult, cargo, root, show};
 use crate::stages::{PROFILE, program};
 use crate::suites;
 use crate::tools::{self, Node};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A workspace of its own: sqlx and rusqlite do not resolve together.
+/// A separate workspace: sqlx and rusqlite do not resolve together.
 const APALIS: &str = "apalis-worker";
 
-/// The queue of that one in PostgreSQL.
+/// The feature for its queue in PostgreSQL.
 const ON_POSTGRES: &str = "--features=postgres";
 
-/// Its tests in which it is a process. The others are about the layer, and see no difference between queues.
+/// The tests that run it as a process. The others test the layer, which is the same for all queues.
 const AS_PROCESS: &str = "worker::";
 
-/// What the samples of receivers have in common, and the tests of all of them.
+/// The shared code and tests of the sample receivers.
 const SHOP: &str = "shop";
 
-/// The samples of receivers that Node.js runs.
+/// The sample receivers for Node.js.
 const PACKAGES: [&str; 2] = ["express-receiver", "hono-receiver"];
 
-/// Most of a test is waiting for something that must not come.
+/// Tests mostly wait, so they can run concurrently.
 const AT_ONCE: &str = "--test-threads=8";
 
-/// The tests of all of them.
-pub(crate) fn run(binary: &Path) -> Outcome {
+/// Runs the tests of all examples.
+pub(crate) fn run(binary: &Path) -> TaskResult {
     tools::servers()?;
     show(suites::workspace("test").args(["--bin", "actix-receiver", "--test", "shop", "--", AT_ONCE]))?;
     show(apart("test", &manifest()).args(["--", AT_ONCE]).env("ALDABA_BIN", binary))?;
@@ -36,8 +36,8 @@ pub(crate) fn run(binary: &Path) -> Outcome {
     receivers(binary)
 }
 
-/// The samples of receivers, as processes that are told where everything is.
-fn receivers(binary: &Path) -> Outcome {
+/// The sample receivers as processes, with the paths of all programs.
+fn receivers(binary: &Path) -> TaskResult {
     let node = Node::new()?;
     for package in PACKAGES {
         node.install(&folder(package))?;
@@ -50,14 +50,14 @@ fn receivers(binary: &Path) -> Outcome {
     show(tests.env("FLASK_PYTHON", flask).env("MAIL_PYTHON", mails))
 }
 
-/// What the tests of the one beside the workspace need, built with the rest.
-pub(crate) fn build() -> Outcome {
+/// Builds the tests of the separate workspace.
+pub(crate) fn build() -> TaskResult {
     show(apart("test", &manifest()).args([ON_POSTGRES, "--no-run"]))?;
     show(apart("test", &manifest()).arg("--no-run"))
 }
 
-/// Its formatting and lints.
-pub(crate) fn lint() -> Outcome {
+/// Checks its formatting and lints.
+pub(crate) fn lint() -> TaskResult {
     show(cargo(&["fmt", "--check", "--manifest-path"]).arg(manifest()))?;
     show(apart("clippy", &manifest()).args([ON_POSTGRES, "--all-targets", "--", "--deny", "warnings"]))?;
     show(apart("clippy", &manifest()).args(["--all-targets", "--", "--deny", "warnings"]))
@@ -71,7 +71,7 @@ pub(crate) fn manifest() -> PathBuf {
     folder(APALIS).join("Cargo.toml")
 }
 
-/// Does something with a workspace of its own. It shares the folder of what is built, because all need much of the same.
+/// A cargo command for a separate workspace. It shares the build folder, because dependencies overlap.
 pub(crate) fn apart(what: &str, manifest: &Path) -> Command {
     let mut command = cargo(&[what, "--locked", PROFILE, "--manifest-path"]);
     command.arg(manifest).arg("--target-dir").arg(root().join("target"));

@@ -1,6 +1,6 @@
-//! What may be depended on: licences, banned crates, sources. None of it needs a network.
+//! Rules for dependencies: licences, banned crates, sources. No check needs a network.
 
-use crate::run::{Outcome, cargo, read, show};
+use crate::run::{TaskResult, cargo, read, show};
 use crate::stages::FEATURES;
 use crate::{examples, sqlx};
 use spdx::{Expression, LicenseReq};
@@ -13,7 +13,7 @@ const ALLOWED: [&str; 11] = [
     "MIT",
     "MIT-0",
     "Apache-2.0",
-    // Boost's. Business Source is another one (BUSL), and is not here.
+    // The Boost licence. The Business Source licence is a different one (BUSL) and not allowed.
     "BSL-1.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
@@ -24,10 +24,11 @@ const ALLOWED: [&str; 11] = [
     "0BSD",
 ];
 
-/// Packages whose manifest names a file in place of a licence, and what that file is. Another version has to be read again.
+/// Packages whose manifest names a file instead of a licence, and the licence in that file. A new version must be read
+/// again.
 const IN_A_FILE: [(&str, &str); 1] = [("apalis-postgres v1.0.0", "MIT")];
 
-/// Crates that must not come in, not even through another one.
+/// Crates that are banned, also as indirect dependencies.
 const BANNED: [(&str, &str); 5] = [
     ("ring", "one cryptography library is enough: aws-lc-rs"),
     ("openssl-sys", "TLS is rustls"),
@@ -36,12 +37,11 @@ const BANNED: [(&str, &str); 5] = [
     SQLX,
 ];
 
-/// The examples may have it: their queues are theirs, and they are not in one program with the server. So may the ledgers
-/// for sqlx.
+/// The examples may use it: their queues are not in one program with the server. So may the ledgers for sqlx.
 const SQLX: (&str, &str) = ("sqlx", "does not resolve beside rusqlite");
 
-/// What is really built, on any platform: the lock file and `cargo metadata` also name optional parts
-/// that nobody turns on.
+/// The packages that are built on any platform: the lock file and `cargo metadata` also name optional parts that are
+/// never enabled.
 const TREE: [&str; 9] = [
     "tree",
     "--workspace",
@@ -54,7 +54,7 @@ const TREE: [&str; 9] = [
     "{p}|{l}",
 ];
 
-pub(crate) fn check() -> Outcome {
+pub(crate) fn check() -> TaskResult {
     listed(cargo(&TREE).arg(FEATURES), &BANNED)?;
     let banned: Vec<_> = BANNED.into_iter().filter(|banned| *banned != SQLX).collect();
     let apart = |manifest: &Path| listed(cargo(&TREE).arg("--manifest-path").arg(manifest), &banned);
@@ -62,22 +62,22 @@ pub(crate) fn check() -> Outcome {
     apart(&sqlx::manifest())
 }
 
-/// Looks at all packages that a command lists.
-fn listed(command: &mut Command, banned: &[(&str, &str)]) -> Outcome {
+/// Checks all packages that a command lists.
+fn listed(command: &mut Command, banned: &[(&str, &str)]) -> TaskResult {
     let tree = read(command)?;
     let packages: BTreeSet<&str> = tree.lines().filter(|line| !line.is_empty()).collect();
     let wrong: Vec<_> = packages.iter().filter_map(|line| problem(line, banned)).collect();
     if packages.len() < 50 {
-        return Err(format!("only {} packages were listed; that cannot be all", packages.len()));
+        return Err(format!("only {} packages were listed, which is too few", packages.len()));
     }
     if wrong.is_empty() {
         println!("\n{} packages: licences, bans and sources are in order", packages.len());
         return Ok(());
     }
-    Err(format!("dependencies that may not be used:\n{}", wrong.join("\n")))
+    Err(format!("forbidden dependencies:\n{}", wrong.join("\n")))
 }
 
-/// What is wrong with a package, from a line `name v1.2.3 (source)|licence`.
+/// The problem of a package, from a line `name v1.2.3 (source)|licence`.
 fn problem(line: &str, banned: &[(&str, &str)]) -> Option<String> {
     // A dependency of a package on itself, for its tests, is marked as repeated.
     let (package, licence) = line.trim_end_matches(" (*)").rsplit_once('|')?;
@@ -85,29 +85,25 @@ fn problem(line: &str, banned: &[(&str, &str)]) -> Option<String> {
     if let Some((_, why)) = banned.iter().find(|(banned, _)| *banned == name) {
         return Some(format!("{package} is banned: {why}"));
     }
-    // A package of the default registry has no source behind its version; ours have their folder.
+    // A package of the default registry has no source after its version; local packages have their folder.
     if package.contains("://") {
-        return Some(format!("{package} does not come from the registry"));
+        return Some(format!("{package} is not from the registry"));
     }
     let read = IN_A_FILE.iter().find(|(read, _)| licence.is_empty() && *read == package);
     licensed(read.map_or(licence, |(_, licence)| licence)).err().map(|why| format!("{package}: {why}"))
 }
 
-fn licensed(expression: &str) -> Outcome {
+fn licensed(expression: &str) -> TaskResult {
     let parsed = Expression::parse_mode(expression, spdx::ParseMode::LAX)
-        .map_err(|_| format!("its licence `{expression}` cannot be read"))?;
+        .map_err(|_| format!("the licence `{expression}` is unreadable"))?;
     let allowed = |wanted: &LicenseReq| {
         wanted.license.id().is_some_and(|id| ALLOWED.contains(&id.name)) && wanted.addition.is_none()
     };
-    if parsed.evaluate(allowed) {
-        Ok(())
-    } else {
-        Err(format!("its licence `{expression}` is not on the list"))
-    }
+    if parsed.evaluate(allowed) { Ok(()) } else { Err(format!("the licence `{expression}` is not allowed")) }
 }
 
-/// The one check that needs a network. It says loudly when it could not run.
-pub(crate) fn advisories() -> Outcome {
+/// The only check that needs a network. Reports clearly if it could not run.
+pub(crate) fn advisories() -> TaskResult {
     show(&mut cargo(&["audit", "--deny", "warnings"])).map_err(|why| {
         format!(
             "{why}\nTHE ADVISORY CHECK DID NOT RUN TO ITS END. It needs `cargo install cargo-audit` and a network \

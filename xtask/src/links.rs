@@ -1,22 +1,22 @@
-//! Checks that what the pages point at exists: the files and headings of relative links, and the source files that the maps name.
+//! Checks that the targets of relative links exist, and the source files that maps name.
 
 use crate::recipes::anchor;
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that hold no files of the repository's own.
+/// Folders without files of the repository.
 const SKIPPED: [&str; 6] = [".git", "target", "node_modules", "__pycache__", ".venv", "aldaba-data"];
 
-/// Pages that name source files as they are today. Other pages may speak of the past.
+/// Pages that name present source files. Other pages may describe the past.
 const MAPS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md"];
 
-/// Endings of the files that maps name.
+/// The extensions of files that maps name.
 const SOURCE_ENDINGS: [&str; 2] = [".rs", ".sql"];
 
-/// Fails with every link that leads nowhere, and with every file on a map that does not exist.
-pub(crate) fn check() -> Outcome {
+/// Fails with every broken link, and with every missing file of a map.
+pub(crate) fn check() -> TaskResult {
     let mut files = BTreeSet::new();
     collect(&root(), Path::new(""), &mut files)?;
     let mut problems = Vec::new();
@@ -28,19 +28,21 @@ pub(crate) fn check() -> Outcome {
             let (path, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if path.is_empty() { Some(page.clone()) } else { resolved(page, path) };
             if !target.as_ref().is_some_and(|target| exists(target, &files)) {
-                problems.push(format!("{page}: the link to `{link}` leads nowhere"));
+                problems.push(format!("{page}: the link to `{link}` is broken"));
             } else if let Some(target) =
                 target.filter(|target| target.ends_with(".md") && !heading.is_empty())
                 && !has_heading(&read(&target)?, heading)
             {
-                problems.push(format!("{page}: the link to `{link}` names no heading of {target}"));
+                problems.push(format!(
+                    "{page}: the link to `{link}` names a heading that {target} does not have"
+                ));
             }
         }
         if MAPS.contains(&page.as_str()) {
             for name in source_files(&text) {
                 checked += 1;
                 if !is_end_of_a_path(name, &files) {
-                    problems.push(format!("{page}: there is no file `{name}`"));
+                    problems.push(format!("{page}: the file `{name}` does not exist"));
                 }
             }
         }
@@ -49,7 +51,7 @@ pub(crate) fn check() -> Outcome {
         println!("{checked} links and named source files exist");
         return Ok(());
     }
-    Err(format!("pages point at what is not there:\n- {}", problems.join("\n- ")))
+    Err(format!("broken links and missing files:\n- {}", problems.join("\n- ")))
 }
 
 /// All files below a folder, as paths from the root with `/`.
@@ -74,7 +76,7 @@ fn read(page: &str) -> Result<String, String> {
     fs::read_to_string(root().join(page)).map_err(|error| format!("{page}: {error}"))
 }
 
-/// The lines that are not in code.
+/// The lines outside of code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     text.lines().filter(move |line| {
@@ -84,7 +86,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of links in the text that are not in code and lead into the repository.
+/// The targets of links outside of code that point into the repository.
 fn relative_links(text: &str) -> Vec<&str> {
     let mut links = Vec::new();
     for line in prose(text) {
@@ -98,7 +100,7 @@ fn relative_links(text: &str) -> Vec<&str> {
     links
 }
 
-/// The path from the root that a link on a page means. `None`: outside of the repository.
+/// The path of a link from the root; `None` outside of the repository.
 fn resolved(page: &str, link: &str) -> Option<String> {
     let mut path = PathBuf::new();
     let folder = Path::new(page).parent().unwrap_or(Path::new(""));
@@ -117,13 +119,13 @@ fn exists(path: &str, files: &BTreeSet<String>) -> bool {
     files.contains(path) || files.iter().any(|file| file.starts_with(&format!("{path}/")))
 }
 
-/// Whether a page has the heading that the part of a link after `#` means.
+/// Whether a page has the heading of a link's fragment.
 fn has_heading(text: &str, wanted: &str) -> bool {
     let headings = prose(text).filter(|line| line.starts_with('#'));
     headings.map(|line| anchor(line.trim_start_matches('#').trim())).any(|heading| heading == wanted)
 }
 
-/// Words that look like source files, wherever they stand. `many.rs` is one, `*.rs` is not.
+/// Words that look like source files. `many.rs` is one, `*.rs` is not.
 fn source_files(text: &str) -> Vec<&str> {
     let is_of_a_path = |character: char| character.is_ascii_alphanumeric() || "_-./*".contains(character);
     text.split(|character| !is_of_a_path(character))
@@ -135,7 +137,7 @@ fn source_files(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Maps shorten paths: `lane/backlog.rs` is a file whose path ends so.
+/// Whether a file exists. Maps may shorten paths: `lane/backlog.rs` matches the end of a path.
 fn is_end_of_a_path(name: &str, files: &BTreeSet<String>) -> bool {
     files.contains(name) || files.iter().any(|file| file.ends_with(&format!("/{name}")))
 }

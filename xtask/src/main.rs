@@ -22,22 +22,22 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
-cargo xtask lint         formatting, clippy, licences, bans, sources
+cargo xtask lint         formatting, clippy, links, licences, bans, sources
 cargo xtask names        sizes of folders, names of types, retired words
-cargo xtask links        relative links, and the source files that the maps name
-cargo xtask readme       the README's examples, run as they are written
-cargo xtask recipes      the recipes of docs/recipes, run as they are written: [WORDS of their headings]
+cargo xtask links        relative links, and the source files that maps name
+cargo xtask readme       runs the README's examples as written
+cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
-cargo xtask servers      installs the servers that tests start: PostgreSQL, Redis
-cargo xtask schemathesis requests made up from the API's document: [--examples N] [options of schemathesis]
+cargo xtask servers      installs the servers for tests: PostgreSQL, Redis
+cargo xtask schemathesis generated requests from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
 cargo xtask trials N     kill -9 at six points, and 64 copies at once, N times each on every transactional ledger (default 200)
 cargo xtask leases N     owners paused and killed, Redis paused and killed, N times each on every lease ledger (default 50)
-cargo xtask inbound N    N webhooks of another sender, a fifth of them repeats, with kill -9 in between (default 20,000)
+cargo xtask inbound N    N webhooks of another sender, a fifth of them duplicates, with kill -9 meanwhile (default 20,000)
 cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
-cargo xtask instructions instructions a message, counted by valgrind's callgrind: [--rounds N] [--write]; installs valgrind
+cargo xtask instructions instructions per message, by valgrind's callgrind: [--rounds N] [--write]; installs valgrind
 cargo xtask schedules    a minute of every policy's schedule on a real wire
 cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
 

@@ -1,18 +1,18 @@
-//! The code that pages show, made to run against a server that is already built, on free ports.
+//! The code blocks of pages, adapted to a server that is already built and to free ports.
 
 use std::path::PathBuf;
 
-/// A block of code on a page.
+/// A code block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// What stands behind the three signs that open it.
+    /// The text after the opening fence.
     pub(crate) language: String,
     pub(crate) body: String,
 }
 
 const FENCE: &str = "```";
 
-/// The blocks of a page, or of a part of it, in their order.
+/// The blocks of a page, or of a part of it, in order.
 pub(crate) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -28,15 +28,15 @@ pub(crate) fn blocks(text: &str) -> Vec<Block> {
 /// The body of the block after `<!-- run: name -->`.
 pub(crate) fn block(text: &str, name: &str) -> Result<String, String> {
     let mark = format!("<!-- run: {name} -->");
-    let rest = text.split_once(&mark).ok_or(format!("there is no `{mark}`"))?.1;
+    let rest = text.split_once(&mark).ok_or(format!("missing `{mark}`"))?.1;
     Ok(blocks(rest).into_iter().next().ok_or(format!("no code after `{mark}`"))?.body)
 }
 
-/// What takes the place of `cargo run` and of the ports that pages show.
+/// The replacements for `cargo run` and for the ports on pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Fitting {
     pub(crate) binary: PathBuf,
-    /// Of the server, of the receiver, and of a second receiver that a recipe starts.
+    /// The ports of the server, of the receiver, and of a second receiver that a recipe starts.
     pub(crate) ports: [u16; 3],
 }
 
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_block_is_found_by_its_mark() {
         assert_eq!(block(PAGE, "it").unwrap(), "print(3)\n");
-        assert_eq!(block(PAGE, "that").unwrap_err(), "there is no `<!-- run: that -->`");
+        assert_eq!(block(PAGE, "that").unwrap_err(), "missing `<!-- run: that -->`");
     }
 
     #[test]

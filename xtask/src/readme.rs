@@ -1,17 +1,17 @@
-//! Runs the README's examples as they are written, but on free ports, in a temporary folder and
-//! with a binary that is already built.
+//! Runs the README's examples as written, but on free ports, in a temporary folder and with a binary that is already
+//! built.
 
 use crate::background::{Background, Folder, PATIENT};
 use crate::markdown::{self, Fitting};
-use crate::run::{Outcome, read, root};
+use crate::run::{TaskResult, read, root};
 use crate::tools;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The examples against a server binary.
-pub(crate) fn run(binary: &Path) -> Outcome {
+/// Runs the examples with a server binary.
+pub(crate) fn run(binary: &Path) -> TaskResult {
     let text = fs::read_to_string(root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
     if Command::new("curl").arg("--version").output().is_err() {
         tools::install(&["curl"])?;
@@ -26,7 +26,7 @@ pub(crate) fn run(binary: &Path) -> Outcome {
     for text in [
         "verified: {\"invoice\": 42}",
         "\"responseStatusCode\":200",
-        // It was sent while the receiver was down.
+        // This message was sent while the receiver was down.
         "verified: {\"invoice\": 43}",
         "accepted msg_",
         "verified: {\"invoice\":44}",
@@ -38,8 +38,8 @@ pub(crate) fn run(binary: &Path) -> Outcome {
     Ok(())
 }
 
-/// Outages that nobody waits for here, and that the README promises to outlast with the policy of its example: the walk has
-/// one of a few seconds, and the plan of the same policy says what the longer ones come to.
+/// Outages for which the README promises delivery under the policy of its example. The test has an outage of a few seconds;
+/// for the longer ones it checks the preview of the same policy.
 const OUTAGES: [&str; 4] = ["35s", "10m", "1h", "6d"];
 
 struct Examples {
@@ -49,14 +49,14 @@ struct Examples {
 }
 
 impl Examples {
-    /// The code block after `<!-- run: name -->`, made to fit this run.
+    /// The code block after `<!-- run: name -->`, adapted to this run.
     fn block(&self, name: &str) -> Result<String, String> {
         let block = markdown::block(&self.text, name).map_err(|why| format!("README.md: {why}"))?;
         Ok(self.fitting.fit(&block))
     }
 
-    /// Each outage ends with the message's arrival, under the policy that the curl example gives its endpoint.
-    fn outages_of_any_length(&self) -> Outcome {
+    /// Checks that the message arrives after each outage, under the policy of the curl example.
+    fn outages_of_any_length(&self) -> TaskResult {
         let preview = self.block("preview")?;
         let policy = preview.split_whitespace().skip_while(|word| *word != "preview").nth(1);
         let policy = policy.ok_or("README.md previews no policy")?;
@@ -70,7 +70,7 @@ impl Examples {
             let printed = read(&mut self.in_shell(&preview.replace(OUTAGES[0], outage)))?;
             if !printed.contains("Arrives after ") {
                 return Err(format!(
-                    "README.md: under `{policy}` nothing arrives after an outage of {outage}: {printed}"
+                    "README.md: under `{policy}` no message arrives after an outage of {outage}: {printed}"
                 ));
             }
         }
@@ -80,14 +80,14 @@ impl Examples {
     /// A background receiver must not outlive its example: the script waits for it and is ended.
     fn in_shell(&self, script: &str) -> Command {
         let mut command = Command::new("bash");
-        // Unbuffered, a line of the client would be cut by one of the receiver.
+        // Without this, output of the client and the receiver would be mixed within a line.
         command.env_remove("PYTHONUNBUFFERED");
         command.args(["-c", &format!("set -euo pipefail\n{script}\nwait")]).current_dir(&self.folder);
         command.env(PATIENT.0, PATIENT.1);
         command
     }
 
-    /// The curl example and, in the same terminal, the outage and the Python one.
+    /// The curl example, then in the same terminal the outage and the Python example.
     fn client_script(&self) -> Result<String, String> {
         let python = tools::python("newest")?;
         let (curl, outage, example) = (self.block("curl")?, self.block("outage")?, self.block("python")?);

@@ -1,13 +1,14 @@
-//! Runs every recipe of docs/recipes as it is written, and compares what it prints with what its page says.
+//! Runs every recipe of docs/recipes as written, and compares the output with the page.
 //!
-//! All share a server and a receiver. The recipes of a page run as a reader runs them: one after the other, in one shell and one
-//! organization, after one block `setup` of docs/README.md. Each page runs a second time from its end, in the same shell, because a recipe
-//! must work in any order and repeatedly. Pages run side by side, each in an organization of its own.
+//! All recipes share a server and a receiver. The recipes of a page run as a reader runs them: one after another, in one
+//! shell and one organization, after the block `setup` of docs/README.md. Then each page runs again in reverse order in
+//! the same shell, because a recipe must work in any order and repeatedly. Pages run concurrently, each in its own
+//! organization.
 
 use crate::background::{Background, Folder, PATIENT};
 use crate::markdown::{self, Block, Fitting};
 use crate::readme::free_port;
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use crate::tools::{self, Node};
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,36 +17,36 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many pages run at once: most of their time recipes wait.
+/// Pages that run concurrently: recipes mostly wait.
 const MAX_PAGES_AT_ONCE: usize = 4;
 
-/// How long a recipe may take, on the average of its page.
+/// The time limit of a recipe, on average over its page.
 const MAX_RECIPE_SECONDS: usize = 60;
 
-/// How much a recipe says before its code.
+/// The maximum number of sentences before the code of a recipe.
 const MAX_SENTENCES: usize = 2;
 
-/// The languages of code that is run.
+/// The languages of executed code.
 const RUN: [&str; 3] = ["sh", "python", "javascript"];
 
-/// The language of a block that has what the code before it prints.
+/// The language of a block with the expected output of the code before it.
 const PRINTS: &str = "text";
 
-/// In such a block it stands for anything within a line.
+/// In such a block this matches anything within a line.
 const ANYTHING: char = '…';
 
-/// What a recipe is: a heading in a user's words, and code with what it prints.
+/// A recipe: a heading in a user's words, and code with its output.
 #[derive(Debug)]
 struct Recipe {
     /// The name of the page's file.
     page: String,
     heading: String,
-    /// Everything below the heading.
+    /// The text below the heading.
     text: String,
 }
 
-/// Runs those with one of these words in their page or heading, or all.
-pub(crate) fn run(binary: &Path, words: &[String]) -> Outcome {
+/// Runs the recipes with one of these words in their page or heading, or all.
+pub(crate) fn run(binary: &Path, words: &[String]) -> TaskResult {
     let index = read(&root().join("docs/README.md"))?;
     let recipes = all()?;
     let problems = check(&index, &recipes);
@@ -66,7 +67,7 @@ pub(crate) fn run(binary: &Path, words: &[String]) -> Outcome {
         println!("docs/recipes: {} recipes work as written", wanted.len());
         return Ok(());
     }
-    Err(format!("recipes that do not do what they say:\n\n{}", failed.join("\n\n")))
+    Err(format!("recipes whose output differs from their page:\n\n{}", failed.join("\n\n")))
 }
 
 /// The recipes of all pages.
@@ -91,13 +92,13 @@ fn recipes_of(page: &str, text: &str) -> Vec<Recipe> {
     sections.map(recipe).collect()
 }
 
-/// What is wrong with the pages themselves.
+/// The problems of the pages themselves.
 fn check(index: &str, recipes: &[Recipe]) -> Vec<String> {
     let mut problems = Vec::new();
     for recipe in recipes {
         let link = format!("](recipes/{}#{})", recipe.page, anchor(&recipe.heading));
         if !index.contains(&link) {
-            problems.push(format!("docs/README.md does not lead to {}: `{link}`", recipe.name()));
+            problems.push(format!("docs/README.md has no link to {}: `{link}`", recipe.name()));
         }
         match recipe.steps() {
             Ok(steps) => {
@@ -111,35 +112,35 @@ fn check(index: &str, recipes: &[Recipe]) -> Vec<String> {
         }
         let links: Vec<_> = recipe.links().collect();
         if links.is_empty() {
-            problems.push(format!("{} leads to no reference page", recipe.name()));
+            problems.push(format!("{} has no link to a reference page", recipe.name()));
         }
         let broken = links.into_iter().filter(|link| !leads_somewhere(link));
-        problems.extend(broken.map(|link| format!("{}: {link} leads nowhere", recipe.name())));
+        problems.extend(broken.map(|link| format!("{}: the link {link} is broken", recipe.name())));
     }
     let links = index.split("](recipes/").skip(1).filter_map(|rest| rest.split(')').next());
     for link in links.filter(|link| link.contains('#')) {
         let is_it = |recipe: &Recipe| *link == format!("{}#{}", recipe.page, anchor(&recipe.heading));
         if !recipes.iter().any(is_it) {
-            problems.push(format!("docs/README.md leads to recipes/{link}, which is not there"));
+            problems.push(format!("docs/README.md has a broken link to recipes/{link}"));
         }
     }
     problems
 }
 
-/// What keeps a recipe from working after others in the same terminal, or from ending.
+/// The reasons why a recipe would fail after others in the same terminal, or would not end.
 fn bad_habits(code: &Block) -> Vec<&'static str> {
     let mut habits = Vec::new();
     if code.language == "sh" && code.body.contains("$APP") && !code.body.starts_with("fresh\n") {
-        habits.push("begins with `fresh`, because an earlier recipe may have changed `$APP` and `$ENDPOINT`");
+        habits.push("must begin with `fresh`: an earlier recipe may have changed `$APP` and `$ENDPOINT`");
     }
     let endless = |line: &str| line.trim_start().starts_with("until ") || line.contains("while true");
     if code.body.lines().any(endless) {
-        habits.push("waits with `wait_for` or `settled`, which give up");
+        habits.push("must wait with `wait_for` or `settled`, which time out");
     }
     habits
 }
 
-/// Whether a page that lies beside docs/recipes, or a heading on it, is there.
+/// Whether a page next to docs/recipes, or a heading on it, exists.
 fn leads_somewhere(link: &str) -> bool {
     let (page, heading) = link.split_once('#').unwrap_or((link, ""));
     let Ok(text) = read(&root().join("docs/recipes").join(page)) else { return false };
@@ -148,7 +149,7 @@ fn leads_somewhere(link: &str) -> bool {
         || headings.map(|line| anchor(line.trim_start_matches(['#', ' ']))).any(|one| one == heading)
 }
 
-/// The part of a link that leads to a heading.
+/// The part of a link that names a heading.
 pub(crate) fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase().replace(' ', "-");
     kept.chars().filter(|sign| sign.is_alphanumeric() || matches!(sign, '-' | '_')).collect()
@@ -159,31 +160,31 @@ impl Recipe {
         format!("{} \"{}\"", self.page, self.heading)
     }
 
-    /// What stands before its code.
+    /// The text before its code.
     fn sentences(&self) -> usize {
         let prose = self.text.split("```").next().unwrap_or_default();
         prose.split_whitespace().filter(|word| word.ends_with(['.', '?', '!'])).count()
     }
 
-    /// To pages of the reference.
+    /// The links to pages of the reference.
     fn links(&self) -> impl Iterator<Item = &str> {
         let rests = self.text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         rests.filter(|link| link.starts_with("../"))
     }
 
-    /// Its code, each block with what it prints.
+    /// Its code: each block with its expected output.
     fn steps(&self) -> Result<Vec<(Block, String)>, String> {
         let blocks = markdown::blocks(&self.text);
         let (pairs, rest) = blocks.as_chunks::<2>();
         if blocks.is_empty() || !rest.is_empty() {
-            return Err(format!("needs code, and after it a block of `{PRINTS}` with what it prints"));
+            return Err(format!("needs code, followed by a block of `{PRINTS}` with its output"));
         }
         let step = |[code, prints]: &[Block; 2]| {
             if !RUN.contains(&code.language.as_str()) {
-                return Err(format!("code is in one of {}, not in `{}`", RUN.join(", "), code.language));
+                return Err(format!("code must be in one of {}, not in `{}`", RUN.join(", "), code.language));
             }
             if prints.language != PRINTS || prints.body.trim().is_empty() {
-                return Err(format!("needs a block of `{PRINTS}` after the code, with what it prints"));
+                return Err(format!("needs a block of `{PRINTS}` after the code, with its output"));
             }
             Ok((code.clone(), prints.body.clone()))
         };
@@ -191,7 +192,7 @@ impl Recipe {
     }
 }
 
-/// What runs recipes beside a server and a receiver.
+/// Runs recipes with a server and a receiver.
 struct Runner {
     folder: Folder,
     fitting: Fitting,
@@ -201,7 +202,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// Starts the server and the receiver as docs/README.md says.
+    /// Starts the server and the receiver as in docs/README.md.
     fn start(binary: &Path, index: &str) -> Result<(Self, [Background; 2]), String> {
         let missing: Vec<_> = ["curl", "jq", "openssl"].into_iter().filter(|name| !is_there(name)).collect();
         if !missing.is_empty() {
@@ -227,7 +228,7 @@ impl Runner {
         Ok((Self { folder, fitting, setup, python, node }, [server, receiver]))
     }
 
-    /// Runs them page by page, some pages at a time. Returns what is to be said of recipes that failed.
+    /// Runs the recipes page by page, some pages concurrently. Returns the failures.
     fn run_all(&self, recipes: &[&Recipe]) -> Vec<String> {
         let pages: Vec<_> = recipes.chunk_by(|one, next| one.page == next.page).collect();
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -245,7 +246,7 @@ impl Runner {
         failed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All recipes of a page in one terminal, and then all again from the last to the first. The first command that fails ends it.
+    /// Runs all recipes of a page in one shell, and then all in reverse order. The first failed command ends the run.
     fn run_page(&self, number: usize, page: &[&Recipe]) -> Result<Vec<String>, String> {
         let runs = runs(page);
         let begun = self.file(format!("{number}-begun"));
@@ -270,25 +271,25 @@ impl Runner {
         for (run, recipe) in runs.iter().enumerate().take(last + 1) {
             let ended = if run == last && !done.status.success() { Some(done.status) } else { None };
             if let Err(why) = self.judge(number, run, recipe, ended) {
-                let again = if run < page.len() { "" } else { ", run again after the others of its page" };
+                let again = if run < page.len() { "" } else { ", in the second run of its page" };
                 failures.push(format!("{}{again}: {why}", recipe.name()));
             }
         }
         if !failures.is_empty() {
-            failures.push(format!("{} printed, beside what it says:\n{errors}", page[0].page));
+            failures.push(format!("{} printed to standard error:\n{errors}", page[0].page));
         } else {
             page.iter().for_each(|recipe| println!("{} ... ok", recipe.name()));
         }
         Ok(failures)
     }
 
-    /// Compares what one run of a recipe has printed with what its page says. `ended`: how the shell ended in it.
-    fn judge(&self, number: usize, run: usize, recipe: &Recipe, ended: Option<ExitStatus>) -> Outcome {
+    /// Compares the output of one run of a recipe with its page. `ended`: how the shell ended in it.
+    fn judge(&self, number: usize, run: usize, recipe: &Recipe, ended: Option<ExitStatus>) -> TaskResult {
         for (step, (_, expected)) in recipe.steps()?.iter().enumerate() {
             let printed = fs::read_to_string(self.output(number, run, step)).unwrap_or_default();
             if let Some(status) = ended {
                 return Err(format!(
-                    "it ended with {status}, and the rest of its page did not run\n{printed}"
+                    "it exited with {status}, and the rest of its page did not run\n{printed}"
                 ));
             }
             agree(&self.fitting.fit(expected), &printed)?;
@@ -300,24 +301,24 @@ impl Runner {
         self.folder.0.join(name)
     }
 
-    /// Where a step of a run prints to.
+    /// The output file of one step of a run.
     fn output(&self, number: usize, run: usize, step: usize) -> PathBuf {
         self.file(format!("{number}-{run}-{step}"))
     }
 
-    /// What comes before the recipes of a page, in an organization of its own.
+    /// The setup of a page, in its own organization.
     fn setup_of(&self, number: usize) -> String {
         let organization = format!("org_{:0>27}", format!("Recipes{number}"));
         self.setup.replace("token create", &format!("token create --org {organization}")) + "\n"
     }
 
-    /// Runs in braces what is to keep its variables.
+    /// Shell code runs in braces, so that its variables stay.
     fn command(&self, code: &Block, output: &Path) -> String {
         let (body, output) = (self.fitting.fit(&code.body), output.display());
         let program = |line: String| format!("{line} > {output} <<'END_OF_RECIPE'\n{body}\nEND_OF_RECIPE\n");
         match code.language.as_str() {
             "python" => program(format!("{} -", self.python.display())),
-            // Packages are looked for from the folder in which it runs.
+            // Packages are searched from the working directory.
             "javascript" => {
                 let node = format!("{} --input-type=module -", self.node.display());
                 program(format!("env --chdir={} {node}", packages().display()))
@@ -327,7 +328,7 @@ impl Runner {
     }
 }
 
-/// The order in which the recipes of a page run: as they stand, and then from the last to the first.
+/// The order in which the recipes of a page run: forward, then in reverse.
 fn runs<T: Copy>(page: &[T]) -> Vec<T> {
     page.iter().chain(page.iter().rev()).copied().collect()
 }
@@ -337,14 +338,14 @@ fn take<'a, T: ?Sized>(next: &AtomicUsize, all: &[&'a T]) -> Option<(usize, &'a 
     all.get(number).map(|one| (number, *one))
 }
 
-/// Every line as it is expected, and no other.
-fn agree(expected: &str, printed: &str) -> Outcome {
+/// Fails unless the output matches line by line.
+fn agree(expected: &str, printed: &str) -> TaskResult {
     let (wanted, lines): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
     let all = wanted.len() == lines.len() && wanted.iter().zip(&lines).all(|(one, line)| is_like(one, line));
-    if all { Ok(()) } else { Err(format!("it says that it prints\n{expected}and it printed\n{printed}")) }
+    if all { Ok(()) } else { Err(format!("expected output:\n{expected}actual output:\n{printed}")) }
 }
 
-/// The pieces between the signs for anything, one after the other from the beginning to the end.
+/// Whether a line consists of the given pieces with anything between them.
 fn is_like(pattern: &str, line: &str) -> bool {
     let mut pieces = pattern.split(ANYTHING);
     let first = pieces.next().unwrap_or_default();
@@ -358,7 +359,7 @@ fn is_like(pattern: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Where the packages of Node.js are.
+/// The folder with the packages of Node.js.
 fn packages() -> PathBuf {
     root().join("sdks/javascript")
 }
@@ -394,11 +395,11 @@ mod tests {
     fn a_recipe_is_a_heading_with_code_and_what_it_prints() {
         assert_eq!(problems(INDEX, PAGE), "");
         let silent = PAGE.replace("```text\ntrue\n```", "");
-        assert!(problems(INDEX, &silent).contains("needs code, and after it a block of `text`"));
+        assert!(problems(INDEX, &silent).contains("needs code, followed by a block of `text`"));
         let other = PAGE.replace("```sh", "```json");
         assert!(problems(INDEX, &other).contains("not in `json`"));
         let alone = PAGE.replace("](../health.md)", "]");
-        assert!(problems(INDEX, &alone).contains("leads to no reference page"));
+        assert!(problems(INDEX, &alone).contains("has no link to a reference page"));
         let long = PAGE.replace("It pauses.", "It pauses. It does. It really does.");
         assert!(problems(INDEX, &long).contains("more than 2 sentences"));
     }
@@ -407,11 +408,11 @@ mod tests {
     fn a_recipe_works_after_any_other_and_ends() {
         assert_eq!(runs(&[1, 2, 3]), [1, 2, 3, 3, 2, 1]);
         let of_a_customer = PAGE.replace("echo true", "api $API/app/$APP");
-        assert!(problems(INDEX, &of_a_customer).contains("begins with `fresh`"));
+        assert!(problems(INDEX, &of_a_customer).contains("must begin with `fresh`"));
         let fresh = PAGE.replace("echo true", "fresh\napi $API/app/$APP");
         assert_eq!(problems(INDEX, &fresh), "");
         let endless = PAGE.replace("echo true", "until false; do sleep 1; done");
-        assert!(problems(INDEX, &endless).contains("waits with `wait_for`"));
+        assert!(problems(INDEX, &endless).contains("must wait with `wait_for`"));
     }
 
     #[test]
@@ -426,7 +427,7 @@ mod tests {
             let expected = if is_there {
                 String::new()
             } else {
-                format!("a.md \"Pause an endpoint\": {link} leads nowhere")
+                format!("a.md \"Pause an endpoint\": the link {link} is broken")
             };
             assert_eq!(problems(INDEX, &page), expected);
         }
@@ -434,9 +435,9 @@ mod tests {
 
     #[test]
     fn the_index_leads_to_every_recipe_and_to_nothing_else() {
-        assert!(problems("", PAGE).contains("does not lead to a.md \"Pause an endpoint\""));
+        assert!(problems("", PAGE).contains("has no link to a.md \"Pause an endpoint\""));
         let more = format!("{INDEX}- [Gone](recipes/a.md#gone)\n");
-        assert_eq!(problems(&more, PAGE), "docs/README.md leads to recipes/a.md#gone, which is not there");
+        assert_eq!(problems(&more, PAGE), "docs/README.md has a broken link to recipes/a.md#gone");
     }
 
     #[test]
@@ -452,11 +453,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_must_be_what_the_page_says() {
+    fn the_output_must_match_the_page() {
         agree("one\ntwo\n", "one\ntwo\n").unwrap();
         agree("msg_…\n", "msg_2srO\n").unwrap();
         let why = agree("one\n", "one\ntwo\n").unwrap_err();
-        assert_eq!(why, "it says that it prints\none\nand it printed\none\ntwo\n");
+        assert_eq!(why, "expected output:\none\nactual output:\none\ntwo\n");
         assert!(agree("one\ntwo\n", "one\n").is_err());
     }
 

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) type Outcome = Result<(), String>;
+pub(crate) type TaskResult = Result<(), String>;
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -17,7 +17,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 }
 
 /// Runs a command with its output shown; anything but success is an error that names it.
-pub(crate) fn show(command: &mut Command) -> Outcome {
+pub(crate) fn show(command: &mut Command) -> TaskResult {
     println!("\n$ {}", written(command));
     let status = command.status().map_err(|error| format!("{}: {error}", written(command)))?;
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", written(command))) }

@@ -1,21 +1,21 @@
-//! The official SDKs of Svix as clients of a real server, and schemathesis over the API's document.
+//! The official SDKs of Svix against a real server, and schemathesis with the API's document.
 
 use crate::background::{Folder, Server};
-use crate::run::{Outcome, read, root, show};
+use crate::run::{TaskResult, read, root, show};
 use crate::suites;
 use crate::tools::{self, Node};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Deliveries go to receivers on this machine, with the headers that users of the SDKs expect.
+/// Allows deliveries to receivers on this machine, with the headers that users of the SDKs expect.
 const SETTINGS: [(&str, &str); 2] =
     [("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8"), ("ALDABA_WIRE_PROFILE", "svix")];
 
-/// An SDK, and how its tests are run and its methods listed.
+/// An SDK, with the commands that run its tests and list its methods.
 struct Sdk {
     name: &'static str,
-    /// It has an organization to itself; its id ends like this.
+    /// The end of its organization's id. Each SDK has its own organization.
     organization: &'static str,
     tests: fn() -> Result<Command, String>,
     methods: fn() -> Result<Command, String>,
@@ -43,16 +43,16 @@ const SDKS: [Sdk; 4] = [
     Sdk { name: "rust", organization: "Rust", tests: rust_tests, methods: rust_methods },
 ];
 
-/// The table of methods in docs/sdks.md, as if it were one more suite.
+/// The table of methods in docs/sdks.md, as one more suite.
 const METHODS: &str = "methods";
 
-/// The suites with these names, or all; every one is run, and what failed is told at the end. `--write` writes the
-/// table of methods that is only looked at otherwise.
-pub(crate) fn run(binary: &Path, arguments: &[String]) -> Outcome {
+/// Runs the suites with these names, or all, and reports the failed ones at the end. `--write` writes the table of
+/// methods, which is otherwise only compared.
+pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with("--"));
     let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS]).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(format!("there is no suite `{unknown}`; there are: {}", known.join(", ")));
+        return Err(format!("unknown suite `{unknown}`; expected one of: {}", known.join(", ")));
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|one| *one == name);
     let server = Server::start(binary, &SETTINGS)?;
@@ -68,11 +68,11 @@ pub(crate) fn run(binary: &Path, arguments: &[String]) -> Outcome {
     if wanted(METHODS) && methods(&server, &flags).inspect_err(|why| eprintln!("{why}")).is_err() {
         failed.push(METHODS);
     }
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed with the SDKs: {}", failed.join(", "))) }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed SDKs: {}", failed.join(", "))) }
 }
 
 /// Compares the table of methods in docs/sdks.md with the SDKs and the server, or writes it.
-fn methods(server: &Server, flags: &[&String]) -> Outcome {
+fn methods(server: &Server, flags: &[&String]) -> TaskResult {
     let lists = Folder::new()?;
     for sdk in &SDKS {
         let list = read(&mut (sdk.methods)()?)?;
@@ -91,7 +91,7 @@ fn python(version: &str) -> Result<Command, String> {
 
 fn python_tests(version: &str) -> Result<Command, String> {
     let mut command = python(version)?;
-    // The SDK has no way to close its connections.
+    // The SDK cannot close its connections.
     command.args(["-W", "ignore::ResourceWarning", "-m", "unittest", "discover", "--start-directory"]);
     command.arg(folder("python"));
     Ok(command)
@@ -112,7 +112,7 @@ fn javascript(arguments: &[&str]) -> Result<Command, String> {
 }
 
 fn javascript_tests() -> Result<Command, String> {
-    // In one process: they share a receiver.
+    // In one process: the tests share a receiver.
     javascript(&["--test", "--test-isolation=none", "--test-reporter=spec"])
 }
 
@@ -128,12 +128,11 @@ fn rust_methods() -> Result<Command, String> {
     Ok(command)
 }
 
-/// Nothing that schemathesis makes up may take longer, in seconds.
+/// The time limit of each request of schemathesis, in seconds.
 const MOST_SECONDS: &str = "1800";
 
-/// Every operation of the API's document, with requests that are made up from it. What else is given goes to
-/// schemathesis.
-pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> Outcome {
+/// Tests every operation of the API's document with generated requests. Further arguments are passed to schemathesis.
+pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> TaskResult {
     let server = Server::start(binary, &SETTINGS)?;
     let program = tools::python("tools")?.with_file_name("schemathesis");
     let home = folder("schemathesis");
@@ -144,7 +143,7 @@ pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> Ou
     command.args(["--max-examples", examples]).args(more);
     command.env("ALDABA_HOOKS", home.join("hooks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("ALDABA_URL", &server.url).env("ALDABA_TOKEN", server.token("Schemathesis")?);
-    // What it leaves behind goes with the folder.
+    // Its files are removed with the folder.
     let scratch = Folder::new()?;
     show(command.current_dir(&scratch.0))
 }

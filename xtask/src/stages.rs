@@ -1,13 +1,13 @@
-//! What is checked, in stages with a time budget each.
+//! The checks, in stages with a time budget each.
 
-use crate::run::{Outcome, cargo, root, show};
+use crate::run::{TaskResult, cargo, root, show};
 use crate::{documents, examples, licences, links, readme, recipes, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// A stage: its name, the minutes it may take on two cores, and what it does.
-type Stage = (&'static str, u64, fn() -> Outcome);
+/// A stage: its name, its time budget in minutes on two cores, and its function.
+type Stage = (&'static str, u64, fn() -> TaskResult);
 
 const STAGES: [Stage; 5] = [
     ("build", 14, build),
@@ -17,17 +17,17 @@ const STAGES: [Stage; 5] = [
     ("rest", 5, lint),
 ];
 
-/// What the workspace has but does not turn on by itself.
+/// The optional features of the workspace.
 pub(crate) const FEATURES: &str = "--features=aldaba-client/apalis,aldaba-receiver/axum,aldaba-receiver/postgres,aldaba-receiver/sqlite,aldaba-receiver/redis,aldaba-signature/http";
 
-/// What everything is built in. It is in `.cargo/config.toml`.
+/// The build profile. It is defined in `.cargo/config.toml`.
 pub(crate) const PROFILE: &str = "--profile=ci";
 
-/// How many requests schemathesis makes up for each operation within the tests.
+/// Requests that schemathesis generates for each operation within the tests.
 const EXAMPLES: &str = "10";
 
-/// Runs every stage; the first failure ends it. The minutes are printed either way.
-pub(crate) fn test() -> Outcome {
+/// Runs every stage until the first failure. Prints the minutes either way.
+pub(crate) fn test() -> TaskResult {
     let mut report = Vec::new();
     let mut outcome = Ok(());
     for (name, budget, run) in STAGES {
@@ -45,13 +45,13 @@ pub(crate) fn test() -> Outcome {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stopwatch for people; nothing is decided by it")]
-fn timed(run: fn() -> Outcome) -> (Duration, Outcome) {
+fn timed(run: fn() -> TaskResult) -> (Duration, TaskResult) {
     let started = std::time::Instant::now();
     let outcome = run();
     (started.elapsed(), outcome)
 }
 
-fn build() -> Outcome {
+fn build() -> TaskResult {
     tools::servers()?;
     suites::build()?;
     suites::programs()?;
@@ -59,7 +59,7 @@ fn build() -> Outcome {
     sqlx::build()
 }
 
-/// A program of the workspace.
+/// The path of a program of the workspace.
 pub(crate) fn program(name: &str) -> PathBuf {
     root().join("target/ci").join(name)
 }
@@ -68,19 +68,19 @@ fn server() -> PathBuf {
     program("aldaba")
 }
 
-fn units() -> Outcome {
+fn units() -> TaskResult {
     suites::run(&["aldaba-delivery", "aldaba-signature", "aldaba-engine", "aldaba-embedded"])?;
     suites::run(&["simulation", "bench", "xtask"])?;
     suites::documentation()
 }
 
-fn stores() -> Outcome {
+fn stores() -> TaskResult {
     suites::run(&["aldaba-store", "test-servers", "aldaba-receiver"])?;
     sqlx::test()?;
     examples::run(&server())
 }
 
-fn api() -> Outcome {
+fn api() -> TaskResult {
     suites::run(&["aldaba", "aldaba-client"])?;
     readme::run(&server())?;
     recipes::run(&server(), &[])?;
@@ -88,8 +88,8 @@ fn api() -> Outcome {
     sdks::schemathesis(&server(), EXAMPLES, &[])
 }
 
-/// Formatting, the tests by the ids of what they show, lints, licences.
-pub(crate) fn lint() -> Outcome {
+/// Formatting, requirements, links, lints and licences.
+pub(crate) fn lint() -> TaskResult {
     documents::check()?;
     links::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
@@ -101,29 +101,29 @@ pub(crate) fn lint() -> Outcome {
     licences::check()
 }
 
-pub(crate) fn readme() -> Outcome {
+pub(crate) fn readme() -> TaskResult {
     suites::programs()?;
     readme::run(&server())
 }
 
-/// Those whose page or heading has one of these words, or all.
-pub(crate) fn recipes(words: &[String]) -> Outcome {
+/// Runs the recipes whose page or heading has one of these words, or all.
+pub(crate) fn recipes(words: &[String]) -> TaskResult {
     suites::programs()?;
     recipes::run(&server(), words)
 }
 
-pub(crate) fn sdks(names: &[String]) -> Outcome {
+pub(crate) fn sdks(names: &[String]) -> TaskResult {
     suites::programs()?;
     sdks::run(&server(), names)
 }
 
-pub(crate) fn examples() -> Outcome {
+pub(crate) fn examples() -> TaskResult {
     suites::programs()?;
     examples::run(&server())
 }
 
-/// `--examples N`, and options of schemathesis.
-pub(crate) fn schemathesis(arguments: &[String]) -> Outcome {
+/// Accepts `--examples N` and options of schemathesis.
+pub(crate) fn schemathesis(arguments: &[String]) -> TaskResult {
     suites::programs()?;
     match arguments {
         [flag, examples, more @ ..] if flag == "--examples" => sdks::schemathesis(&server(), examples, more),
@@ -131,7 +131,7 @@ pub(crate) fn schemathesis(arguments: &[String]) -> Outcome {
     }
 }
 
-pub(crate) fn simulate(seeds: &str) -> Outcome {
+pub(crate) fn simulate(seeds: &str) -> TaskResult {
     let test = [
         "test",
         "--release",
@@ -147,22 +147,22 @@ pub(crate) fn simulate(seeds: &str) -> Outcome {
     show(cargo(&test).env("ALDABA_SEEDS", seeds))
 }
 
-pub(crate) fn kill(messages: &str) -> Outcome {
+pub(crate) fn kill(messages: &str) -> TaskResult {
     show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
 }
 
-/// Of the ledgers whose marks commit with the work.
-pub(crate) fn trials(count: &str) -> Outcome {
+/// Trials of the transactional ledgers.
+pub(crate) fn trials(count: &str) -> TaskResult {
     receiver_trials("crashes", "ALDABA_TRIALS", count)?;
     sqlx::trials(count)
 }
 
-/// Of the ledgers that mark beside the work.
-pub(crate) fn leases(count: &str) -> Outcome {
+/// Trials of the lease ledgers.
+pub(crate) fn leases(count: &str) -> TaskResult {
     receiver_trials("lease_faults", "ALDABA_LEASE_TRIALS", count)
 }
 
-fn receiver_trials(test: &str, variable: &str, count: &str) -> Outcome {
+fn receiver_trials(test: &str, variable: &str, count: &str) -> TaskResult {
     tools::servers()?;
     let test = [
         "test",
@@ -177,20 +177,20 @@ fn receiver_trials(test: &str, variable: &str, count: &str) -> Outcome {
     show(cargo(&test).env(variable, count))
 }
 
-pub(crate) fn inbound(events: &str) -> Outcome {
+pub(crate) fn inbound(events: &str) -> TaskResult {
     show(black_box("inbound").env("ALDABA_INBOUND_EVENTS", events))
 }
 
-/// Both are built on their own, so that the server is the one that users get.
-pub(crate) fn bench(arguments: &[String]) -> Outcome {
+/// Builds both packages separately, so that the server is the one that users get.
+pub(crate) fn bench(arguments: &[String]) -> TaskResult {
     show(measure()?.args(arguments))
 }
 
-/// The rounds of `instructions`: two show how far it can be repeated.
+/// The rounds of `instructions`: two show the repeatability.
 const ROUNDS: &str = "2";
 
-/// Instructions a message, which are the same on a busy machine.
-pub(crate) fn instructions(arguments: &[String]) -> Outcome {
+/// Counts instructions per message, which do not depend on other load.
+pub(crate) fn instructions(arguments: &[String]) -> TaskResult {
     tools::valgrind()?;
     let mut suite = measure()?;
     if !arguments.iter().any(|argument| argument == "--rounds") {
@@ -199,7 +199,7 @@ pub(crate) fn instructions(arguments: &[String]) -> Outcome {
     show(suite.arg("--instructions").args(arguments))
 }
 
-/// The program that measures, with the server built as users get it.
+/// The benchmark program, with the server built as users get it.
 fn measure() -> Result<Command, String> {
     for package in ["aldaba", "bench"] {
         show(&mut cargo(&["build", "--release", "--locked", "--package", package, "--bins"]))?;
@@ -211,7 +211,7 @@ fn measure() -> Result<Command, String> {
     Ok(suite)
 }
 
-pub(crate) fn schedules() -> Outcome {
+pub(crate) fn schedules() -> TaskResult {
     show(black_box("schedules").env("ALDABA_SCHEDULE_SECONDS", "60"))
 }
 

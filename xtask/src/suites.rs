@@ -1,37 +1,37 @@
-//! What the workspace builds, built once and run by parts. `cargo test --package` would build dependencies again, with just the
-//! features that this package wants of them. So `--package` is nowhere here: all packages are chosen, and then some targets.
+//! The tests of the workspace, built once and run in parts. `cargo test --package` would build dependencies again with
+//! the features of that package alone. So all packages are always selected, and then some targets.
 
-use crate::run::{Outcome, cargo, read, show};
+use crate::run::{TaskResult, cargo, read, show};
 use crate::stages::{FEATURES, PROFILE};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program with tests.
+/// A test program.
 struct Suite {
     package: String,
-    /// Where tests expect to be run.
+    /// The working directory of the tests.
     folder: PathBuf,
     program: PathBuf,
 }
 
-/// Builds all of them.
-pub(crate) fn build() -> Outcome {
+/// Builds all test programs.
+pub(crate) fn build() -> TaskResult {
     show(workspace("test").arg("--no-run"))
 }
 
-/// Builds the programs that tests start, the server before all.
-pub(crate) fn programs() -> Outcome {
+/// Builds the programs that tests start, such as the server.
+pub(crate) fn programs() -> TaskResult {
     show(workspace("build").arg("--bins"))
 }
 
-/// Does something with all that the workspace has.
+/// A cargo command for the whole workspace with all features.
 pub(crate) fn workspace(what: &str) -> Command {
     cargo(&[what, "--workspace", "--locked", PROFILE, FEATURES])
 }
 
-/// Runs those of these packages.
-pub(crate) fn run(packages: &[&str]) -> Outcome {
+/// Runs the tests of these packages.
+pub(crate) fn run(packages: &[&str]) -> TaskResult {
     let all = all()?;
     for package in packages {
         let mut of_it = all.iter().filter(|tests| tests.package == *package).peekable();
@@ -44,11 +44,11 @@ pub(crate) fn run(packages: &[&str]) -> Outcome {
 }
 
 /// Runs the examples in the documentation of the code.
-pub(crate) fn documentation() -> Outcome {
+pub(crate) fn documentation() -> TaskResult {
     show(workspace("test").arg("--doc"))
 }
 
-/// What cargo says of its artifacts, one in a line.
+/// The messages of cargo about its artifacts, one in each line.
 fn all() -> Result<Vec<Suite>, String> {
     let said = read(workspace("test").args(["--no-run", "--quiet", "--message-format=json"]))?;
     let artifacts = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -56,7 +56,7 @@ fn all() -> Result<Vec<Suite>, String> {
 }
 
 impl Suite {
-    /// `None`: it is something else.
+    /// Reads a message; `None` if it is not about a test program.
     fn read(artifact: &Value) -> Option<Self> {
         let program = artifact["executable"].as_str()?;
         let manifest = artifact["manifest_path"].as_str()?;

@@ -1,19 +1,19 @@
-//! What the tests need and cargo does not bring: Python environments, Node.js, Debian packages.
+//! What the tests need besides cargo: Python environments, Node.js, Debian packages.
 //!
-//! Environments are made once, under `target/python`, from files of exact versions such as `sdks/python/*.txt`; they are
-//! made anew when those change.
+//! Environments are created once, under `target/python`, from files with exact versions such as `sdks/python/*.txt`. They
+//! are created again when those files change.
 
-use crate::run::{Outcome, read, root, show};
+use crate::run::{TaskResult, read, root, show};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The interpreter of the environment with what `sdks/python/<name>.txt` names.
+/// The interpreter of the environment for `sdks/python/<name>.txt`.
 pub(crate) fn python(name: &str) -> Result<PathBuf, String> {
     environment(name, &root().join(format!("sdks/python/{name}.txt")))
 }
 
-/// The interpreter of the environment of this name, with what the file names.
+/// The interpreter of an environment with the packages of a file.
 pub(crate) fn environment(name: &str, wanted: &Path) -> Result<PathBuf, String> {
     let versions = text(wanted)?;
     let home = root().join("target/python").join(name);
@@ -28,7 +28,7 @@ pub(crate) fn environment(name: &str, wanted: &Path) -> Result<PathBuf, String> 
     Ok(python)
 }
 
-/// Node.js. It comes from Python's registry, because the SDK wants a newer one than Debian has.
+/// Node.js, from Python's registry: the SDK needs a newer version than Debian's.
 pub(crate) struct Node {
     home: PathBuf,
 }
@@ -48,8 +48,8 @@ impl Node {
         Command::new(self.path())
     }
 
-    /// What a package's lock file names, from its registry.
-    pub(crate) fn install(&self, package: &Path) -> Outcome {
+    /// Installs the packages of a lock file from their registry.
+    pub(crate) fn install(&self, package: &Path) -> TaskResult {
         let (locked, installed) =
             (text(&package.join("package-lock.json"))?, package.join("node_modules/ready"));
         if text(&installed).ok().as_ref() != Some(&locked) {
@@ -63,8 +63,8 @@ impl Node {
     }
 }
 
-/// The servers that tests start for themselves, where they are not installed.
-pub(crate) fn servers() -> Outcome {
+/// Installs the servers that tests start, if they are missing.
+pub(crate) fn servers() -> TaskResult {
     // The client alone has a folder there too.
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());
@@ -73,17 +73,17 @@ pub(crate) fn servers() -> Outcome {
         .into_iter()
         .filter_map(|(is_there, package)| (!is_there).then_some(package))
         .collect();
-    if missing.is_empty() { Ok(()) } else { asleep(|| install(&missing)) }
+    if missing.is_empty() { Ok(()) } else { without_service_start(|| install(&missing)) }
 }
 
-/// Valgrind with its tool callgrind, where it is not installed.
-pub(crate) fn valgrind() -> Outcome {
+/// Installs valgrind with its tool callgrind, if it is missing.
+pub(crate) fn valgrind() -> TaskResult {
     let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());
     if is_there { Ok(()) } else { install(&["valgrind"]) }
 }
 
-/// Keeps what is installed meanwhile from being started by the system.
-fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
+/// Keeps the system from starting newly installed servers.
+fn without_service_start(what: impl FnOnce() -> TaskResult) -> TaskResult {
     use std::os::unix::fs::PermissionsExt;
     let policy = Path::new("/usr/sbin/policy-rc.d");
     if policy.exists() {
@@ -98,19 +98,19 @@ fn asleep(what: impl FnOnce() -> Outcome) -> Outcome {
     outcome
 }
 
-/// Debian packages that are not there.
-pub(crate) fn install(packages: &[&str]) -> Outcome {
+/// Installs missing Debian packages.
+pub(crate) fn install(packages: &[&str]) -> TaskResult {
     let apt = |words: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(["--quiet", "--option=Acquire::Retries=3"]);
-        // A machine that has just started may be looking for updates of its own.
+        // A newly started machine may be installing updates.
         command.arg("--option=DPkg::Lock::Timeout=300");
         show(command.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     let update = || apt(&["update"]);
     let install = || apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat());
     update().and_then(|()| install()).map_err(|why| {
-        format!("{why}\nInstall these Debian packages by hand, and try again: {}", packages.join(" "))
+        format!("{why}\nInstall these Debian packages manually, then retry: {}", packages.join(" "))
     })
 }
 

@@ -1,7 +1,7 @@
 //! One call of the API: the request, its retries, and the meaning of the answer.
 
 use crate::retry::{CallProgress, Failed, Repeat};
-use crate::transport::Answer;
+use crate::transport::HttpResponse;
 use crate::{Client, Error, clock};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
@@ -119,7 +119,7 @@ impl Call {
         self.made(client).await.map(drop)
     }
 
-    async fn made(self, client: &Client) -> Result<Answer, Error> {
+    async fn made(self, client: &Client) -> Result<HttpResponse, Error> {
         let key = match (&self.method, &client.key) {
             (&Method::POST, Some(key)) if key.trim().is_empty() => {
                 // Aldaba ignores a blank key, so that a repeat would have a second effect.
@@ -194,11 +194,11 @@ fn path(parts: &[&str]) -> Result<String, Error> {
     Ok(path)
 }
 
-fn gone() -> Answer {
-    Answer { status: StatusCode::NO_CONTENT, headers: HeaderMap::new(), body: Bytes::new() }
+fn gone() -> HttpResponse {
+    HttpResponse { status: StatusCode::NO_CONTENT, headers: HeaderMap::new(), body: Bytes::new() }
 }
 
-fn accepted(answer: Answer, token: &str) -> Result<Answer, Failed> {
+fn accepted(answer: HttpResponse, token: &str) -> Result<HttpResponse, Failed> {
     if answer.status.is_success() {
         return Ok(answer);
     }
@@ -208,7 +208,7 @@ fn accepted(answer: Answer, token: &str) -> Result<Answer, Failed> {
     Err(Failed { error, maybe_done })
 }
 
-fn refusal(answer: &Answer, token: &str) -> Error {
+fn refusal(answer: &HttpResponse, token: &str) -> Error {
     let status = answer.status.as_u16();
     let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| retry_after(value, clock::calendar()));
     let parsed = serde_json::from_slice(&answer.body).ok();
@@ -242,7 +242,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
         let status = StatusCode::from_u16(status).unwrap();
-        refusal(&Answer { status, headers, body: Bytes::from_static(body.as_bytes()) }, "the-token")
+        refusal(&HttpResponse { status, headers, body: Bytes::from_static(body.as_bytes()) }, "the-token")
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_answers_is_shown_without_the_token() {
+    fn the_error_of_a_foreign_answer_does_not_show_the_token() {
         let error = refused(502, "<html>\nBad gateway for the-token</html>");
         assert!(matches!(error, Error::Answer { status: 502, .. }));
         assert!(error.to_string().contains("Bad gateway for …"), "{error}");

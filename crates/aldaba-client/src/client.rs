@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_a_reason() {
+    fn an_invalid_address_is_refused_with_the_reason() {
         for (url, why) in [
             ("localhost:8071", "not one of http"),
             ("ftp://localhost", "not one of http"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_and_not_repeated() {
+    fn an_invalid_token_is_refused_and_not_shown() {
         for token in ["", "two words", "line\nbreak", "\u{0}"] {
             let error = Client::new("http://localhost", token).unwrap_err().to_string();
             assert!(error.contains("aldaba token create"), "{error}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn an_invalid_certificate_is_refused() {
         let built = Client::builder("https://localhost", "token").root_certificates(b"nothing").build();
         assert!(built.unwrap_err().to_string().contains("expected PEM"));
     }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_happen_twice_is_made_again_only_if_it_never_happened() {
+    fn a_request_that_is_not_idempotent_is_repeated_only_if_it_was_never_processed() {
         let failed = |maybe_done| Failed { error: Error::Unreachable { detail: String::new() }, maybe_done };
         let pause = |failed, repeat| Retries::default().pause(&failed, at(1, 0), repeat);
         assert!(pause(failed(true), Repeat::Safe).is_some());

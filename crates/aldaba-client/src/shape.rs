@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_left_out_and_what_is_cleared_is_null() {
+    fn kept_fields_are_omitted_and_cleared_fields_are_null() {
         let text = |change: &Change| serde_json::to_string(change).unwrap();
         assert_eq!(text(&Change::default()), "{}");
         let change = Change { uid: Set::Clear, rate: 3_u32.into(), ..Change::default() };

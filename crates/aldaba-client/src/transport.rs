@@ -32,7 +32,7 @@ const MAX_IDLE_CONNECTIONS: usize = 32;
 
 /// A complete answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -65,7 +65,7 @@ impl Transport {
         request: Request<Full<Bytes>>,
         max_bytes: usize,
         limit: Duration,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<HttpResponse, Failed> {
         let exchange = async {
             let response = self.pool.request(request).await.map_err(|cause| not_sent(&cause))?;
             let (parts, body) = response.into_parts();
@@ -78,7 +78,7 @@ impl Transport {
                 let detail = format!("it is longer than {} MiB, which no answer of Aldaba is", most >> 20);
                 return Err(Failed { error: Error::unreadable(status.as_u16(), detail), maybe_done: true });
             }
-            Ok(Answer { status, headers: parts.headers, body })
+            Ok(HttpResponse { status, headers: parts.headers, body })
         };
         let late = |_| Failed { error: Error::Timeout { after: limit }, maybe_done: true };
         tokio::time::timeout(limit, exchange).await.map_err(late)?

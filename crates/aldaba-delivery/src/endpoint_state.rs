@@ -73,6 +73,15 @@ impl<'a> EndpointState<'a> {
         if self.disabled { Availability::Held(None) } else { self.health.availability(now) }
     }
 
+    /// When a delivery that is due at `due_at` may be sent, as far as the endpoint decides. `None`: not before an operator
+    /// resumes it or turns it on.
+    pub fn next_attempt(&self, due_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match self.availability(now) {
+            Availability::Open | Availability::Probe => Some(due_at),
+            Availability::Held(until) => until.map(|until| until.max(due_at)),
+        }
+    }
+
     /// Decides on a delivery that is due. `longest_held`: how long a delivery may be held. `probing`: a probe
     /// is in flight. `may_end_by_time`: whether the clock is trusted, called only when needed; without trust
     /// nothing expires.
@@ -158,6 +167,20 @@ mod tests {
         assert_eq!(admission(true), Admission::Held(None));
         let off = EndpointState::of(&health, Controls { disabled: true, ..Controls::default() });
         assert_eq!(off.availability(NOW), Availability::Held(None), "a disabled endpoint is not probed");
+    }
+
+    #[test]
+    fn a_held_delivery_has_its_next_attempt_when_the_hold_ends() {
+        let next = |health: &Health, disabled, due_at| {
+            let controls = Controls { disabled, ..Controls::default() };
+            EndpointState::of(health, controls).next_attempt(due_at, NOW)
+        };
+        assert_eq!(next(&Health::default(), false, NOW + HOUR), Some(NOW + HOUR));
+        assert_eq!(next(&Health::default(), true, NOW), None, "it is turned off");
+        assert_eq!(next(&of(HealthStatus::Gone), false, NOW), None);
+        let quiet = Health { quiet_until: Some(NOW + HOUR), ..Health::default() };
+        assert_eq!(next(&quiet, false, NOW), Some(NOW + HOUR));
+        assert_eq!(next(&quiet, false, NOW + HOUR * 2), Some(NOW + HOUR * 2));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub use id::{
     ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
     RefusalId, ReplayId, SourceId,
 };
+pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
 pub use payload::{MAX_PAYLOAD_DEPTH, is_too_deep};

@@ -2,10 +2,14 @@
 
 use crate::{ConditionCause, Controls, Health, HealthStatus, Ordering, Timestamp};
 
+/// Why an endpoint cannot be resumed: its operator turned it off. Turning it on resumes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnedOff;
+
 impl Health {
     /// The health after the endpoint's controls changed, with the cause for its history. `None`: unchanged.
     /// `resume`: the operator asked for an active endpoint. A block that ends with its ordering has no cause of
-    /// its own.
+    /// its own. Its end is an operator action: what a lane made of the block before no longer applies.
     pub fn after_controls_change(
         &self,
         before: Controls,
@@ -13,10 +17,14 @@ impl Health {
         resume: bool,
         at: Timestamp,
     ) -> Option<(Self, Option<ConditionCause>)> {
-        if let Some((health, cause)) = self.after_toggle(before.disabled, after.disabled, resume, at) {
-            return Some((health, Some(cause)));
+        let toggled = self.after_toggle(before.disabled, after.disabled, resume, at);
+        let cause = toggled.as_ref().map(|(_, cause)| *cause);
+        let toggled = toggled.map(|(health, _)| health);
+        let health = toggled.as_ref().unwrap_or(self);
+        match health.after_ordering_change(before.ordering, after.ordering, at) {
+            Some(unblocked) => Some((Self { epoch: health.epoch.wrapping_add(1), ..unblocked }, cause)),
+            None => toggled.map(|health| (health, cause)),
         }
-        self.after_ordering_change(before.ordering, after.ordering, at).map(|health| (health, None))
     }
 
     /// The health after the endpoint was turned off, turned on, or resumed.
@@ -30,14 +38,20 @@ impl Health {
         match (was_off, is_off) {
             (false, true) => Some((self.turned_off(at), ConditionCause::TurnedOff)),
             (true, false) => Some((self.resumed(at), ConditionCause::TurnedOn)),
-            (false, false) if resume => self.resume(at).map(|health| (health, ConditionCause::Resumed)),
+            (false, false) if resume => {
+                let resumed = self.resume(is_off, at).ok().flatten();
+                resumed.map(|health| (health, ConditionCause::Resumed))
+            }
             _ => None,
         }
     }
 
-    /// Resumes the endpoint. `None`: it is active.
-    pub fn resume(&self, at: Timestamp) -> Option<Self> {
-        (self.status != HealthStatus::Active).then(|| self.resumed(at))
+    /// Resumes the endpoint. `None`: it is active. `off`: the endpoint is turned off.
+    pub fn resume(&self, off: bool, at: Timestamp) -> Result<Option<Self>, TurnedOff> {
+        if off {
+            return Err(TurnedOff);
+        }
+        Ok((self.status != HealthStatus::Active).then(|| self.resumed(at)))
     }
 
     /// Ends a block unless the orderings before and after both ask for it. `None`: no block ends.
@@ -130,7 +144,27 @@ mod tests {
             assert_eq!(cause(&of(status), true, true, true), None, "it stays turned off");
         }
         assert_eq!(cause(&of(HealthStatus::Active), false, false, true), None);
-        assert_eq!(of(HealthStatus::Active).resume(NOW), None);
+        assert_eq!(of(HealthStatus::Active).resume(false, NOW), Ok(None));
+    }
+
+    #[test]
+    fn an_endpoint_that_is_turned_off_is_not_resumed() {
+        for status in [HealthStatus::Active, HealthStatus::Failed, HealthStatus::Gone, HealthStatus::Blocked]
+        {
+            assert_eq!(of(status).resume(true, NOW), Err(TurnedOff));
+        }
+    }
+
+    #[test]
+    fn a_lane_forgets_a_block_that_has_ended_though_the_ordering_asks_for_one_again() {
+        let lane = of(HealthStatus::Blocked);
+        let under = |ordering| Controls { disabled: false, ordering };
+        let (stored, _) =
+            lane.after_controls_change(under(BLOCKING), under(Ordering::None), false, NOW).expect("it ends");
+        let again = stored.after_controls_change(under(Ordering::None), under(BLOCKING), false, NOW);
+        assert_eq!(again, None, "there is no block to end");
+        assert_eq!(lane.reconciled(&stored), stored, "the lane has missed both changes");
+        assert_eq!((stored.status, stored.epoch), (HealthStatus::Active, lane.epoch + 1));
     }
 
     #[test]
@@ -147,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toggle_counts_before_a_change_of_the_ordering() {
+    fn a_toggle_has_the_cause_and_a_change_of_the_ordering_ends_the_block_all_the_same() {
         let blocked = of(HealthStatus::Blocked);
         let before = Controls { disabled: false, ordering: BLOCKING };
         let after = |disabled| Controls { disabled, ordering: Ordering::None };
@@ -155,7 +189,7 @@ mod tests {
             let (health, cause) = blocked.after_controls_change(before, after(disabled), resume, NOW)?;
             Some((health.status, cause))
         };
-        assert_eq!(became(true, false), Some((HealthStatus::Blocked, Some(ConditionCause::TurnedOff))));
+        assert_eq!(became(true, false), Some((HealthStatus::Active, Some(ConditionCause::TurnedOff))));
         assert_eq!(became(false, true), Some((HealthStatus::Active, Some(ConditionCause::Resumed))));
         assert_eq!(became(false, false), Some((HealthStatus::Active, None)));
         assert_eq!(blocked.after_controls_change(before, before, false, NOW), None);

@@ -119,7 +119,7 @@ fn c5_a_timeout_reads_request_timeout() {
 }
 
 #[test]
-fn the_history_of_a_timeout_says_which_part_it_was_beside_the_words_of_c5() {
+fn the_history_of_a_timeout_names_the_phase() {
     for kind in [FailureKind::Timeout, FailureKind::ConnectTimeout] {
         let recorded = Outcome::failed(kind, "the TLS handshake took too long").recorded_error();
         assert_eq!(recorded, "Request timeout: the TLS handshake took too long");

@@ -73,7 +73,7 @@ fn d3_a_malformed_response_fails_at_once() {
 }
 
 #[test]
-fn d3_every_2xx_and_3xx_is_success_and_none_is_followed() {
+fn d3_every_2xx_and_3xx_is_success_and_redirects_are_not_followed() {
     let policy = builtin("public-api");
     assert_eq!(policy.redirects, Redirects::TakeAsSuccess);
     for status in 200..400 {

@@ -24,7 +24,7 @@ fn stored(due_at: Timestamp) -> StoredDue {
 }
 
 #[test]
-fn what_was_never_tried_is_due_at_once_unless_its_sender_asked_for_later() {
+fn an_untried_delivery_is_due_immediately_unless_it_was_delayed() {
     let policy = builtin("persistent");
     let ahead = NOW + secs(400 * 24 * 3600);
     let fresh = Delivery { attempts: 0, clock_start: ahead };
@@ -52,7 +52,7 @@ fn a_retry_that_a_clock_ahead_has_planned_keeps_its_delay_up_to_the_longest_of_i
 }
 
 #[test]
-fn a_retry_that_was_planned_on_this_clock_keeps_its_moment_whatever_its_policy_is_now() {
+fn a_planned_retry_keeps_its_time_after_a_policy_change() {
     let policy = builtin("quick");
     let tried = Delivery { attempts: 1, clock_start: NOW };
     let planned = StoredDue { tried_at: Some(NOW.before(secs(1))), ..stored(NOW + secs(5 * 3600)) };

@@ -72,7 +72,7 @@ fn another_value_is_a_value() {
 }
 
 #[test]
-fn where_nothing_is_only_its_absence_holds() {
+fn a_missing_value_matches_only_absence_conditions() {
     for operator in [
         r#""eq": null"#,
         r#""ne": 1"#,
@@ -309,7 +309,7 @@ fn all_that_is_wrong_is_named_up_to_a_limit() {
 }
 
 #[test]
-fn every_limit_holds_where_it_says() {
+fn every_limit_is_exact() {
     let nested = |levels: usize| {
         let inner = r#"{"tag": "a"}"#.to_owned();
         (1..levels).fold(inner, |inner, _| format!("{{\"not\": {inner}}}"))
@@ -348,7 +348,7 @@ fn a_filter_is_kept_as_it_was_given_without_spaces() {
 }
 
 #[test]
-fn what_does_not_hold_is_said_in_words() {
+fn failed_conditions_are_explained() {
     let tags = ["eu".to_owned()];
     for (text, payload, place, why) in [
         (

@@ -288,7 +288,7 @@ fn b2_a_probe_that_never_reached_the_host_holds_its_application_again() {
 }
 
 #[test]
-fn a_probe_that_failed_for_a_reason_of_ours_leaves_the_gate_to_the_next() {
+fn a_probe_that_failed_locally_leaves_the_gate_to_the_next() {
     for name in ["persistent", "standard"] {
         for kind in [FailureKind::Internal, FailureKind::TargetForbidden] {
             let gate = held_for_32_s();
@@ -429,7 +429,7 @@ fn b2_a_lane_whose_own_hold_is_over_goes_as_the_one_probe() {
 }
 
 #[test]
-fn b2_a_probe_that_fails_during_a_longer_hold_holds_its_own_policy_anew() {
+fn b2_a_probe_that_fails_during_a_longer_hold_restarts_the_hold_of_its_policy() {
     let (gate, standard) = (claimed(&held_for_4096_s()), builtin("standard"));
     let after = probe(&standard, 1, failure(FailureKind::Connect), at(61)).at_gate(&gate, HOST);
     assert_eq!(

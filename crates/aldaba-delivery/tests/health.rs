@@ -140,7 +140,7 @@ fn an_outage_begins_when_the_endpoint_was_given_up_if_nothing_had_failed_before(
 }
 
 #[test]
-fn a_success_while_blocked_starts_the_days_without_success_anew() {
+fn a_success_while_blocked_restarts_the_days_without_success() {
     let standard = builtin("standard");
     let blocked = after(&Health::default(), &standard, 1, &answer(500), START).blocked(at(1));
     let told = after(&blocked, &standard, 1, &answer(200), at(2));
@@ -198,7 +198,7 @@ fn standard_fails_the_endpoint_at_a_failure_5_days_after_the_first() {
 }
 
 #[test]
-fn standard_starts_its_5_days_anew_after_one_success() {
+fn standard_restarts_its_5_days_after_one_success() {
     let standard = builtin("standard");
     let failing = after(&Health::default(), &standard, 1, &answer(500), START);
     let well = after(&failing, &standard, 1, &answer(204), at(4 * DAY));
@@ -248,7 +248,7 @@ fn standard_recovers_with_the_first_success() {
 }
 
 #[test]
-fn a_probe_that_learnt_nothing_is_followed_by_a_later_one_all_the_same() {
+fn an_inconclusive_probe_is_followed_by_another() {
     let due = failed_standard().next_probe_at.unwrap();
     for kind in [FailureKind::Internal, FailureKind::TargetForbidden] {
         let health = after(&failed_standard(), &builtin("standard"), 1, &failure(kind), due);
@@ -257,7 +257,7 @@ fn a_probe_that_learnt_nothing_is_followed_by_a_later_one_all_the_same() {
 }
 
 #[test]
-fn a_failure_that_was_on_its_way_leaves_the_probe_where_it_is() {
+fn a_failure_in_flight_does_not_move_the_probe() {
     let failed = failed_standard();
     let late = after(&failed, &builtin("standard"), 1, &answer(500), at(5 * DAY + 10));
     assert_eq!((late.next_probe_at, late.probe_gap), (failed.next_probe_at, failed.probe_gap));
@@ -399,7 +399,7 @@ fn d4_the_condition_is_shown_in_the_words_of_the_document() {
 }
 
 #[test]
-fn a_delivery_is_held_from_its_turn_or_from_when_the_endpoint_stopped() {
+fn a_delivery_is_held_from_its_due_time_or_from_when_the_endpoint_stopped() {
     let month = secs(30 * DAY);
     let off = Health::default().turned_off(at(100));
     assert_eq!((off.epoch, off.changed_at), (1, Some(at(100))));

@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_text_is_read_as_an_id_is_written_the_same_and_nothing_panics(text in ".*") {
+    fn every_parsed_id_round_trips_and_nothing_panics(text in ".*") {
         for spelling in [text.clone(), format!("org_{text}")] {
             if let Ok(id) = spelling.parse::<OrgId>() {
                 prop_assert_eq!(id.to_string(), spelling);
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn a_moments_first_id_is_not_after_any_other_of_it(millis: i64, random: [u8; 15]) {
+    fn the_first_id_of_a_moment_sorts_before_the_others(millis: i64, random: [u8; 15]) {
         let at = Timestamp::from_millis(millis);
         prop_assert!(MessageId::first_at(at) <= MessageId::new(at, random));
     }

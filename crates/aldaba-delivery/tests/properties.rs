@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn no_header_makes_the_parser_panic_and_none_is_no_wish(headers in vec(header(), 0..4), now in timestamp()) {
+    fn no_header_makes_the_parser_panic_and_a_missing_header_asks_for_nothing(headers in vec(header(), 0..4), now in timestamp()) {
         match RetryAfter::parse(headers.iter().map(Vec::as_slice)) {
             Some(wish) => {
                 prop_assert!(!headers.is_empty());
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happens_to_an_endpoint_its_health_stays_sound(
+    fn health_stays_valid_after_any_sequence_of_events(
         spec in valid_spec(), before in health(), outcome in outcome(), attempts: u32,
         moments in [timestamp(), timestamp()], chance in chance(),
     ) {
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happens_at_a_gate_it_can_be_passed_again_within_the_longest_hold(
+    fn any_gate_opens_again_within_the_longest_hold(
         spec in valid_spec(), before in gate(), scope in scope(), outcome in outcome(), probe: bool, attempts: u32,
         moments in [timestamp(), timestamp()], chance in chance(),
     ) {

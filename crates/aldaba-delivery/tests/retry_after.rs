@@ -19,7 +19,7 @@ fn public_api_after(values: &[&str]) -> Transition {
 }
 
 #[test]
-fn whole_seconds_are_taken() {
+fn whole_seconds_are_accepted() {
     assert_eq!(parse(&["120"]), Some(RetryAfter::Seconds(120)));
     assert_eq!(parse(&["0"]), Some(RetryAfter::Seconds(0)));
     assert_eq!(parse(&[" 007 "]), Some(RetryAfter::Seconds(7)));
@@ -82,7 +82,7 @@ fn garbage_is_no_wish_and_the_planned_delay_stands() {
 }
 
 #[test]
-fn two_headers_count_only_if_they_say_the_same() {
+fn two_headers_count_only_if_they_are_equal() {
     assert_eq!(parse(&["60", "60"]), Some(RetryAfter::Seconds(60)));
     for differing in [["60", "61"], ["60", "soon"], ["soon", "60"]] {
         assert_eq!(parse(&differing), None, "{differing:?}");

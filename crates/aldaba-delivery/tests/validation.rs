@@ -147,7 +147,7 @@ fn the_total_timeout_is_not_below_its_parts() {
 }
 
 #[test]
-fn something_must_count_as_success() {
+fn a_policy_without_any_success_is_rejected() {
     assert_eq!(refusal(|spec| spec.success = StatusSet::default()), "success: needs at least one status");
 }
 
@@ -232,7 +232,7 @@ fn no_hold_is_longer_than_4096_s() {
 }
 
 #[test]
-fn a_policy_too_impatient_to_connect_has_no_say_in_whether_a_host_is_down() {
+fn a_policy_with_a_very_short_timeout_does_not_close_the_gate() {
     let why = "timeouts.connect: must be at least 1s for a policy that takes part in host control";
     let connect = Duration::from_millis(999);
     assert_eq!(refusal(|spec| spec.timeouts.connect = connect), why);

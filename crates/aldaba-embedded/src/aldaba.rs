@@ -12,33 +12,32 @@ use std::{fmt, mem};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// An engine that runs inside this program. Clones are handles to the same one, and may be used from any thread
-/// and any runtime.
+/// An engine inside this program. Clones are handles on the same engine, and may be used from any thread and any runtime.
 ///
-/// When the last handle is dropped (an [`Application`] is one too) the engine stops. What was accepted is on disk
-/// and goes out after the next start; requests in flight are broken off and sent again then. The drop waits until
-/// the folder is free, which takes as long as the disk needs. [`shutdown`](Self::shutdown) lets them end.
+/// When the last handle is dropped (an [`Application`] is one too), the engine stops. Accepted messages are on disk and
+/// are sent after the next start; requests in flight are cancelled and sent again then. The drop waits for the disk until
+/// the folder is free. [`shutdown`](Self::shutdown) lets requests in flight finish.
 #[derive(Clone)]
-pub struct Aldaba(Arc<Inner>);
+pub struct Aldaba(Arc<SharedState>);
 
-struct Inner {
+struct SharedState {
     engine: Engine,
     installation: Installation,
     handle: Handle,
     org: OrgId,
     actor: Arc<Actor>,
     longest_payload: usize,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
 }
 
-enum State {
+enum RunState {
     Running(Running),
-    /// It is being shut down, or was: what was left then, once that is known.
+    /// The engine is shutting down, or has shut down: the result, once it is known.
     Ending(watch::Receiver<Option<Leftover>>),
 }
 
 impl Aldaba {
-    /// Every option has a default but the data folder.
+    /// A builder. Every option except the data folder has a default.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -50,19 +49,19 @@ impl Aldaba {
         longest_payload: usize,
     ) -> Self {
         let org = default_organization();
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedState {
             engine: installation.engine.clone(),
             installation,
             handle,
             org,
             actor: Arc::new(Actor::program(org)),
             longest_payload,
-            state: Mutex::new(State::Running(running)),
+            state: Mutex::new(RunState::Running(running)),
         }))
     }
 
-    /// The application of this name, made now if it is not there: a customer of yours. The name is its `uid`, or
-    /// the id of one that there is.
+    /// The application with this name, created if it does not exist: one of your customers. The name is its `uid`, or the
+    /// id of an existing application.
     pub async fn application(&self, uid: impl Into<String>) -> Result<Application, Error> {
         let uid = uid.into();
         if let Some(found) = self.find_application(uid.clone()).await? {
@@ -83,7 +82,7 @@ impl Aldaba {
         let made = self.run(async move {
             match directory.create_application(new, None).await {
                 Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => Ok(Some(made)),
-                // Somebody else was first.
+                // Another call has created it.
                 Err(ChangeError::UidTaken) => Ok(None),
                 Err(error) => Err(error.into()),
             }
@@ -94,7 +93,7 @@ impl Aldaba {
         }
     }
 
-    /// The application of this `uid` or id, if there is one.
+    /// The application with this `uid` or id, if it exists.
     pub async fn find_application(&self, key: impl Into<String>) -> Result<Option<Application>, Error> {
         let which = ApplicationRef { org: self.0.org, key: key.into() };
         let store = self.engine().store().clone();
@@ -102,7 +101,7 @@ impl Aldaba {
         Ok(found.map(|found| Application::new(self.clone(), found)))
     }
 
-    /// Up to `limit` applications in the order they were made, those after the given one.
+    /// Lists up to `limit` applications in the order of their creation, after the given one.
     pub async fn applications(&self, after: Option<AppId>, limit: usize) -> Result<Vec<Application>, Error> {
         let (store, org) = (self.engine().store().clone(), self.0.org);
         let page = Page { after, limit };
@@ -111,20 +110,20 @@ impl Aldaba {
         Ok(found.into_iter().map(|found| Application::new(self.clone(), found)).collect())
     }
 
-    /// How many deliveries are on the wire, or not yet written down.
+    /// The number of deliveries in flight: sent and not yet recorded.
     pub async fn in_flight(&self) -> usize {
         let engine = self.engine().clone();
         self.run(async move { Ok(engine.in_flight().await) }).await.unwrap_or(0)
     }
 
-    /// How many deliveries wait, in all: for their first attempt or another.
+    /// The number of pending deliveries, for a first attempt or a retry.
     pub async fn waiting(&self) -> Result<u64, Error> {
         let store = self.engine().store().clone();
         self.run(async move { Ok(store.waiting().await?) }).await
     }
 
-    /// Resolves if the engine cannot go on, with the reason: the disk has failed, or a bug ended it. Nothing that
-    /// was accepted is lost; drop the engine and start another.
+    /// Resolves with the reason if the engine has failed: the disk failed, or a bug ended it. Accepted messages are not
+    /// lost; drop the engine and start another.
     pub async fn failed(&self) -> String {
         tokio::select! {
             why = self.engine().store().failed() => why,
@@ -132,31 +131,31 @@ impl Aldaba {
         }
     }
 
-    /// Stops: nothing more is accepted or started, and requests in flight may end, for as long as `limit`. Then
-    /// everything is written, which may take the disk 2 s more. Returns what was left: how many were still in flight,
-    /// and whether the disk was too slow for that, so that the data folder is not free yet.
+    /// Shuts down: accepts and starts nothing more, and waits up to `limit` for requests in flight. Then writes everything,
+    /// for up to 2 s more. Returns how many requests were still in flight, and whether the disk was too slow, so that the data
+    /// folder is still in use.
     ///
-    /// All other handles get [`Error::Stopped`] from now on. Whoever shuts down a second time, or meanwhile, waits for
-    /// the first and gets what it returns. Whoever gives up waiting has stopped it all the same.
+    /// All other handles get [`Error::Stopped`] from now on. A second call waits for the first and returns its result.
+    /// Dropping the future does not stop the shutdown.
     pub async fn shutdown(&self, limit: Duration) -> Leftover {
         let mut ended = self.ending(limit);
-        // Without an answer there was no thread to end it on.
+        // Without a result there was no thread for the shutdown.
         ended.wait_for(Option::is_some).await.ok().and_then(|left| *left).unwrap_or_default()
     }
 
     fn ending(&self, limit: Duration) -> watch::Receiver<Option<Leftover>> {
         let mut state = self.0.state.lock();
-        if let State::Ending(ended) = &*state {
+        if let RunState::Ending(ended) = &*state {
             return ended.clone();
         }
         let (tell, ended) = watch::channel(None);
-        if let State::Running(running) = mem::replace(&mut *state, State::Ending(ended.clone())) {
+        if let RunState::Running(running) = mem::replace(&mut *state, RunState::Ending(ended.clone())) {
             running.shut_down(limit, tell);
         }
         ended
     }
 
-    /// Runs on the engine's threads, where its timers and sockets are. It goes on when nobody waits for it.
+    /// Runs a future on the engine's threads, where its timers and sockets are. It continues if nobody waits.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -176,7 +175,7 @@ impl Aldaba {
         &self.0.installation
     }
 
-    /// In the program's hands.
+    /// The directory, with the program as the actor.
     pub(crate) fn directory(&self) -> Directory {
         self.engine().directory().by(&self.0.actor)
     }
@@ -192,7 +191,7 @@ impl Aldaba {
 
 impl fmt::Debug for Aldaba {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let running = matches!(*self.0.state.lock(), State::Running(_));
+        let running = matches!(*self.0.state.lock(), RunState::Running(_));
         f.debug_struct("Aldaba").field("running", &running).finish_non_exhaustive()
     }
 }

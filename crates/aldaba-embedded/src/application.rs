@@ -11,10 +11,10 @@ use aldaba_store::{
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-/// Endpoints that are read at once.
+/// The number of endpoints in one read.
 const PAGE: usize = 250;
 
-/// A customer of yours: who has endpoints, and is sent events. It is a handle of the engine, as [`Aldaba`] is.
+/// One of your customers, with endpoints and messages. It is a handle on the engine, like [`Aldaba`].
 #[derive(Clone)]
 pub struct Application {
     aldaba: Aldaba,
@@ -30,17 +30,17 @@ impl Application {
         &self.aldaba
     }
 
-    /// Its id, for [`Aldaba::find_application`] and for the API of a server on the same folder.
+    /// The id, for [`Aldaba::find_application`] and for the API of a server on the same folder.
     pub fn id(&self) -> AppId {
         self.stored.id
     }
 
-    /// Your own name for it.
+    /// Your own name of the application.
     pub fn uid(&self) -> Option<&str> {
         self.stored.uid.as_deref()
     }
 
-    /// What people call it; its `uid`, until it is given a name.
+    /// The display name. Default: the `uid`.
     pub fn name(&self) -> &str {
         &self.stored.name
     }
@@ -49,16 +49,16 @@ impl Application {
         ApplicationRef { org: self.stored.org, key: self.stored.id.to_string() }
     }
 
-    /// Accepts an event. It is on disk when this returns, and goes to every endpoint that wants it. It takes as long as
-    /// the disk does; there is no limit of its own. Whoever gives up waiting does not know whether it was accepted; with an [`id`](Event::id) or an
-    /// [`idempotency_key`](Event::idempotency_key) it can be sent again safely.
+    /// Accepts an event, which is on disk when this returns, and delivers it to every matching endpoint. There is no timeout.
+    /// If you drop the future, the event may be accepted; with an [`id`](Event::id) or an
+    /// [`idempotency_key`](Event::idempotency_key) you can send it again safely.
     pub async fn send(&self, event: Event) -> Result<Sent, Error> {
         let event = event.checked(self.id(), self.aldaba.longest_payload())?;
         let (engine, which) = (self.aldaba.engine().clone(), self.which());
         self.aldaba.run(async move { Ok(sent(&engine.send(&which, event).await?)) }).await
     }
 
-    /// Several events in one commit, with a result for each. An error is about all of them.
+    /// Accepts several events in one commit, with a result for each. An error applies to all of them.
     pub async fn send_many(&self, events: Vec<Event>) -> Result<Vec<Result<Sent, Error>>, Error> {
         let longest = self.aldaba.longest_payload();
         let events: Vec<_> = events.into_iter().map(|event| event.checked(self.id(), longest)).collect();
@@ -73,7 +73,7 @@ impl Application {
         Ok(events.into_iter().map(result).collect())
     }
 
-    /// A message and what became of it, by its id or your own name for it.
+    /// A message with its deliveries, by its id or your own name.
     pub async fn message(&self, key: impl Display) -> Result<Option<Message>, Error> {
         let (app, key, store) = (self.id(), key.to_string(), self.aldaba.engine().store().clone());
         let reading = async move {
@@ -86,11 +86,11 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
-    /// The newest attempts of a message, the newest first.
+    /// The newest attempts of a message, newest first.
     pub async fn attempts(&self, message: MessageId, limit: usize) -> Result<Vec<Attempt>, Error> {
         let (app, store) = (self.id(), self.aldaba.engine().store().clone());
         let reading = async move {
-            // Another application's message is not there.
+            // A message of another application is not found.
             store.message(app, message.to_string()).await?.ok_or(Error::NotFound("message"))?;
             let page = Page { after: None, limit };
             let query = AttemptsQuery::all(AttemptScope::Message(message), page, Order::Descending);
@@ -99,13 +99,13 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
-    /// The endpoint of this `uid`: made if there is none, otherwise changed to what is given. For programs that say at
-    /// every start which endpoints there are. A secret counts for a new one; what a policy has given up stays so.
+    /// Creates the endpoint with this `uid`, or changes the given fields of an existing one. For programs that declare their
+    /// endpoints at every start. A secret applies only to a new endpoint; an endpoint that its policy failed stays failed.
     pub async fn put_endpoint(&self, uid: impl Into<String>, spec: EndpointSpec) -> Result<Endpoint, Error> {
         let uid = uid.into();
         if self.endpoint(&uid).await?.is_none() {
             match self.add_endpoint(spec.clone().uid(&uid)).await {
-                // Another call was quicker.
+                // Another call has created it.
                 Err(Error::UidTaken) => {}
                 made => return made,
             }
@@ -113,8 +113,8 @@ impl Application {
         self.update_endpoint(&uid, spec.of_one_there_is(&uid)).await
     }
 
-    /// Adds a URL that wants events: another one at every call, unless it has a `uid` that is taken. It gets those that
-    /// are accepted from now on.
+    /// Adds an endpoint: another one with every call, unless its `uid` is taken. It gets events that are accepted from
+    /// now on.
     pub async fn add_endpoint(&self, spec: EndpointSpec) -> Result<Endpoint, Error> {
         let new = spec.made(&self.aldaba.installation().wire.guard())?;
         let (directory, which) = (self.aldaba.directory(), self.which());
@@ -126,13 +126,13 @@ impl Application {
         self.aldaba.run(making).await
     }
 
-    /// The endpoint of this id or `uid`, if there is one.
+    /// The endpoint with this id or `uid`, if it exists.
     pub async fn endpoint(&self, key: impl Display) -> Result<Option<Endpoint>, Error> {
         let (app, key, store) = (self.id(), key.to_string(), self.aldaba.engine().store().clone());
         self.aldaba.run(async move { Ok(store.endpoint(app, key).await?.map(Endpoint::from)) }).await
     }
 
-    /// All endpoints, in the order they were made.
+    /// All endpoints, in the order of their creation.
     pub async fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
         let (app, store) = (self.id(), self.aldaba.engine().store().clone());
         let reading = async move {
@@ -150,8 +150,8 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
-    /// Changes what is given; the rest stays. What waits goes out under the new configuration from the next attempt
-    /// on. `disabled(false)` also resumes one that its policy has given up.
+    /// Changes the given fields. Pending deliveries use the new configuration from their next attempt. `disabled(false)`
+    /// also resumes a failed endpoint.
     pub async fn update_endpoint(&self, key: impl Display, spec: EndpointSpec) -> Result<Endpoint, Error> {
         if spec.has_secret() {
             let why = "is not changed here: use `rotate_secret`".into();
@@ -181,7 +181,7 @@ impl Application {
         self.aldaba.run(changing).await
     }
 
-    /// What waits for it ends with it.
+    /// Deletes an endpoint. Its pending deliveries end.
     pub async fn delete_endpoint(&self, key: impl Display) -> Result<(), Error> {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
@@ -192,8 +192,8 @@ impl Application {
         self.aldaba.run(deleting).await
     }
 
-    /// Makes an endpoint active again that its policy has given up, and lets go what is held for it. `false`: there
-    /// was nothing to resume.
+    /// Resumes an endpoint that its policy failed, and sends its held deliveries. `false`: there was nothing to resume.
+    /// Fails for an endpoint that is turned off: turning it on resumes it.
     pub async fn resume_endpoint(&self, key: impl Display) -> Result<bool, Error> {
         let (app, key, engine) = (self.id(), key.to_string(), self.aldaba.engine().clone());
         let directory = self.aldaba.directory();
@@ -204,7 +204,7 @@ impl Application {
         self.aldaba.run(resuming).await
     }
 
-    /// What a receiver verifies signatures with: the secret, or the public key of an asymmetric one.
+    /// The key with which a receiver verifies signatures: the secret, or the public key of an asymmetric one.
     pub async fn secret(&self, endpoint: impl Display) -> Result<String, Error> {
         let (app, key, engine) = (self.id(), endpoint.to_string(), self.aldaba.engine().clone());
         let reading = async move {
@@ -214,8 +214,8 @@ impl Application {
         self.aldaba.run(reading).await
     }
 
-    /// Signs with another secret from now on; one is made, if none is given. The former one signs beside it for as
-    /// long as `grace`. Returns what receivers verify with.
+    /// Replaces the secret; a new one is generated if none is given. The former secret also signs for the time `grace`.
+    /// Returns the key for receivers.
     pub async fn rotate_secret(
         &self,
         endpoint: impl Display,
@@ -232,7 +232,7 @@ impl Application {
         self.aldaba.run(rotating).await
     }
 
-    /// Gives it a name for people.
+    /// Sets the display name.
     pub async fn rename(&mut self, name: impl Into<String>) -> Result<(), Error> {
         let name = name.into();
         if name.is_empty() {
@@ -242,7 +242,7 @@ impl Application {
         self.change(move |new| new.name.clone_from(&name)).await
     }
 
-    /// Requests a second to all its endpoints together, at most; `None`: any number.
+    /// Sets the maximum number of requests per second to all its endpoints together; `None`: unlimited.
     pub async fn set_throttle_rate(&mut self, rate: Option<u16>) -> Result<(), Error> {
         if rate == Some(0) {
             let why = "must be at least 1; `None` for any number".into();
@@ -272,7 +272,7 @@ impl Application {
         Ok(())
     }
 
-    /// Deletes it with its endpoints. What waits for them ends.
+    /// Deletes the application with its endpoints. Their pending deliveries end.
     pub async fn delete(self) -> Result<(), Error> {
         let (directory, which) = (self.aldaba.directory(), self.which());
         self.aldaba.run(async move { Ok(directory.delete_application(which).await?) }).await

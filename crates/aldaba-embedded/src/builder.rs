@@ -15,34 +15,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every request is a socket, and a program that is no server may have a thousand files open in all.
+/// Every request uses a socket, and a program may have only a thousand open files.
 const IN_FLIGHT: usize = 256;
 const IN_FLIGHT_LEAST: usize = 2;
 const IN_FLIGHT_MOST: usize = 1 << 20;
 const MAX_REQUESTS_PER_ORIGIN: usize = 1 << 20;
-/// Connections that are kept open between deliveries.
+/// Idle connections that are kept open.
 const IDLE: usize = 128;
-/// Delivering waits for others most of the time.
+/// Delivering mostly waits for receivers, so few threads suffice.
 const THREADS: usize = 2;
 const THREADS_MOST: usize = 1024;
-/// Bytes.
+/// Maximum payload in bytes.
 const LONGEST_PAYLOAD: usize = 1 << 20;
 /// Readers of the database, one thread each.
 const READERS: usize = 2;
 
-/// What is kept for no time at all could be gone before anybody has seen it, and a key would keep nothing from
-/// happening twice.
+/// The minimum retention: with none, a message could be removed before anybody has seen it, and a key would not prevent
+/// duplicates.
 const SHORTEST_KEPT: Duration = Duration::from_secs(1);
 
-/// How often the store may be searched: as for the server. With no pause at all it would be searched without an end.
+/// The period of retention, as in the server. Without a pause the store would be searched continuously.
 const SWEEPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30 * 24 * 3600);
 
-/// This machine and private networks, as programs have their receivers there in tests and inside a company.
-/// Link-local addresses are not among them: metadata services of clouds answer there.
+/// This machine and private networks, where tests and companies run receivers. Link-local addresses are excluded:
+/// metadata services of clouds use them.
 const PRIVATE_NETWORKS: [&str; 6] =
     ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
-/// How an engine is to run. Nothing of it is read from the environment.
+/// The options of an engine. None is read from the environment.
 #[must_use]
 pub struct Builder {
     folder: Option<PathBuf>,
@@ -87,30 +87,30 @@ impl Builder {
         }
     }
 
-    /// The data folder, with an SQLite database in it; made when it is missing. One engine or server has it at a
-    /// time. It must be on a local disk.
+    /// Sets the data folder, with an SQLite database; it is created if it is missing. One engine or server can use it at
+    /// a time. It must be on a local disk.
     pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// What the secrets of endpoints are encrypted with. Without one, the folder has its own in `encryption.key`,
-    /// made at the first start. A folder stays with the kind of key that it began with.
+    /// Sets the key that encrypts the secrets of endpoints. Without one, the folder has a key in `encryption.key`,
+    /// created at the first start. A folder keeps its first kind of key.
     pub fn encryption_key(mut self, key: [u8; 32]) -> Self {
         self.encryption_key = Some(key);
         self
     }
 
-    /// Lets deliveries go to a network although it is private, local or reserved, such as `10.1.0.0/16` or
-    /// `127.0.0.1/32`. By default none of these is reached, whatever names and redirects say.
+    /// Allows deliveries to a private, local or reserved network, such as `10.1.0.0/16` or `127.0.0.1/32`. By default
+    /// none of these is reached, whatever names and redirects lead there.
     pub fn allow(mut self, network: impl Into<String>) -> Self {
         self.networks.push(network.into());
         self
     }
 
-    /// Lets deliveries go to this machine and to private networks (`10.0.0.0/8`, `172.16.0.0/12`,
-    /// `192.168.0.0/16`, `fc00::/7`). Metadata services of clouds stay forbidden. Only where whoever chooses the
-    /// URLs may reach what is there.
+    /// Allows deliveries to this machine and to private networks (`10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`,
+    /// `fc00::/7`). Metadata services of clouds stay forbidden. Use it only if those who choose the URLs may access these
+    /// networks.
     pub fn allow_private_networks(mut self, allow: bool) -> Self {
         self.networks.retain(|network| !PRIVATE_NETWORKS.contains(&network.as_str()));
         if allow {
@@ -119,98 +119,98 @@ impl Builder {
         self
     }
 
-    /// A proxy that all deliveries leave through: `http://[user:password@]host:port` or `socks5://…`.
+    /// Sets a proxy for all deliveries: `http://[user:password@]host:port` or `socks5://…`.
     pub fn egress_proxy(mut self, url: impl Into<String>) -> Self {
         self.proxy = Some(url.into());
         self
     }
 
-    /// Issuers of certificates that are trusted besides the public ones, as PEM.
+    /// Trusts further certificate authorities, as PEM.
     pub fn trusted_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.extend_from_slice(pem.as_ref());
         self.roots.push(b'\n');
         self
     }
 
-    /// A retry policy of your own that endpoints can name beside the built-in ones. One of the same name that the
-    /// folder has is replaced, and what waits follows the new one from its next attempt on.
+    /// Adds a retry policy that endpoints can name, besides the built-in ones. It replaces a policy with the same name in
+    /// the folder; pending deliveries follow it from their next attempt.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policies.push(policy);
         self
     }
 
-    /// Other numbers for the built-in policies.
+    /// Changes values of the built-in policies.
     pub fn overrides(mut self, overrides: Overrides) -> Self {
         self.overrides = overrides;
         self
     }
 
-    /// The wire profile (headers and signature) of endpoints that name none; `standard`, if it is not given.
+    /// Sets the wire profile (headers and signature) of endpoints without one. Default: `standard`.
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
         self
     }
 
-    /// Bytes of a payload, at most; 1 MiB, if it is not given. A larger one is refused.
+    /// Sets the maximum length of a payload in bytes; a longer one is rejected. Default: 1 MiB.
     pub fn longest_payload(mut self, bytes: usize) -> Self {
         self.longest_payload = bytes;
         self
     }
 
-    /// Requests on the wire at once, in all; 256, if it is not given. Others wait for their turn. Each is a socket:
-    /// the process must be allowed as many open files besides its own.
+    /// Sets the maximum number of requests in flight; others wait. Each uses a socket, so the process must be allowed as
+    /// many open files in addition. Default: 256.
     pub fn in_flight(mut self, most: usize) -> Self {
         self.in_flight = most;
         self
     }
 
-    /// Requests on the wire at once to one origin (scheme, host and port), however many endpoints there are; 128, if it is not
-    /// given, and half of it for one application. Others wait for their turn.
+    /// Sets the maximum number of requests in flight to one origin (scheme, host and port); others wait. One application
+    /// may use half of it. Default: 128.
     pub fn requests_per_origin(mut self, most: usize) -> Self {
         self.requests_per_origin = most;
         self
     }
 
-    /// Threads that deliver; 2, if it is not given. SQLite has one more that writes and two that read.
+    /// Sets the number of threads that deliver. SQLite has one more that writes and two that read. Default: 2.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// How long delivered messages are kept with their history, at least a second; 90 days, if it is not given.
+    /// Sets how long delivered messages are kept with their history, at least a second. Default: 90 days.
     pub fn keep_delivered(mut self, span: Duration) -> Self {
         self.kept = Some(span);
         self
     }
 
-    /// The same for the dead letter; a year, if it is not given. `None`: until they are removed by hand.
+    /// Sets the same for the dead letter. `None`: until they are removed manually. Default: a year.
     pub fn keep_dead(mut self, span: Option<Duration>) -> Self {
         self.dead_kept = Some(span);
         self
     }
 
-    /// How long idempotency keys are remembered, at least a second; 24 hours, if it is not given.
+    /// Sets how long idempotency keys are remembered, at least a second. Default: 24 hours.
     pub fn remember_keys(mut self, span: Duration) -> Self {
         self.idempotency_kept = Some(span);
         self
     }
 
-    /// Free bytes on the disk below which nothing more is accepted ([`Error::Full`](crate::Error::Full)); 256 MiB,
-    /// if it is not given. Deliveries go on.
+    /// Sets the free disk space in bytes below which nothing is accepted ([`Error::Full`](crate::Error::Full)).
+    /// Deliveries continue. Default: 256 MiB.
     pub fn low_space(mut self, bytes: u64) -> Self {
         self.low_space = Some(bytes);
         self
     }
 
-    /// Starts although the database has lost commits that were on disk, or is missing beside its key: after a loss of
-    /// its files, or with an older copy of them. What is missing stays lost. For one start, not for every one.
+    /// Starts although the database has lost commits that were on disk, or is missing while its key is present: after a
+    /// loss of files, or with an older copy. Missing data stays lost. Use it for one start only.
     pub fn accept_older_data(mut self, accept: bool) -> Self {
         self.older_data = accept;
         self
     }
 
-    /// Takes the folder, starts the engine's threads, and delivers what waits in it. Whoever gives up waiting has
-    /// started nothing: what was begun is undone in the background, and the folder is free a moment later.
+    /// Locks the folder, starts the engine's threads, and delivers pending messages. Dropping the future cancels the start in
+    /// the background; the folder is released a moment later.
     pub async fn start(self) -> Result<Aldaba, StartError> {
         let longest_payload = self.longest_payload;
         let (threads, policies) = (self.threads, self.policies.clone());
@@ -239,14 +239,14 @@ impl Builder {
         let engine = installation.engine.clone();
         let aldaba = Aldaba::new(installation, running, handle, longest_payload);
         let put = async move { Ok(put_policies(&engine, policies).await) };
-        // Nothing has been shut down yet.
+        // No shutdown has happened yet.
         aldaba.run(put).await.unwrap_or(Ok(()))?;
         Ok(aldaba)
     }
 
-    /// All that can be wrong before anything is opened.
+    /// Checks all options before anything is opened.
     fn blueprint(self) -> Result<Blueprint, StartError> {
-        // An empty path is no folder, though files could be made with it.
+        // An empty path is not a folder, although files could be created with it.
         let folder = self.folder.filter(|path| !path.as_os_str().is_empty()).ok_or(StartError::NoFolder)?;
         for (option, span) in [
             ("keep_delivered", self.kept),
@@ -316,7 +316,7 @@ impl Builder {
     }
 }
 
-/// What was asked for, checked.
+/// The checked options.
 struct Blueprint {
     store: StoreOptions,
     encryption_key: Option<[u8; 32]>,
@@ -339,7 +339,7 @@ impl Blueprint {
     }
 }
 
-/// Makes the policies what they are to be.
+/// Creates or replaces the policies.
 async fn put_policies(engine: &Engine, policies: Vec<Policy>) -> Result<(), StartError> {
     let org = default_organization();
     let directory = engine.directory().by(&Arc::new(Actor::program(org)));
@@ -356,7 +356,7 @@ async fn put_policies(engine: &Engine, policies: Vec<Policy>) -> Result<(), Star
     Ok(())
 }
 
-/// Without the key.
+/// Does not show the key.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder").field("folder", &self.folder).finish_non_exhaustive()

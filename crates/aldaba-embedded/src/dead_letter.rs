@@ -1,4 +1,4 @@
-//! What could not be delivered, and how it goes out again.
+//! The dead letter: deliveries that ended without success, and how to send them again.
 
 use crate::application::find_endpoint;
 use crate::{Application, Delivery, Error};
@@ -9,46 +9,54 @@ use aldaba_store::{
     ReplayState,
 };
 
-/// Deliveries that one page looks at, at most.
+/// The maximum number of deliveries that one page examines.
 const WALK: usize = 10_000;
-/// Deliveries that a recovery opens in a second.
+/// The number of deliveries that a recovery opens per second.
 const RATE: u32 = 500;
 
-/// A place in the dead letter, to go on from.
+/// A position in the dead letter, from which a later page continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(aldaba_store::DeliveryPosition);
+pub struct DeadLetterPosition(aldaba_store::DeliveryPosition);
 
-/// A part of the dead letter, the newest first.
+/// The former name of [`DeadLetterPosition`].
+#[deprecated(note = "use `DeadLetterPosition`")]
+pub type Place = DeadLetterPosition;
+
+/// A page of the dead letter, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterPage {
-    /// What ended without success.
+    /// Deliveries that ended without success.
     pub deliveries: Vec<Delivery>,
-    /// Where the next page begins; `None`: this is the last.
-    pub next: Option<Place>,
+    /// The position of the next page; `None` on the last page.
+    pub next: Option<DeadLetterPosition>,
 }
 
-/// How far a recovery has come.
+/// The progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// To ask for it again: [`Application::recovery`].
+    /// The id, for [`Application::recovery`].
     pub id: ReplayId,
-    /// Whether it still runs, and how it ended.
+    /// Whether it is running, or how it ended.
     pub state: ReplayState,
-    /// Deliveries that go out again.
+    /// The number of deliveries that it has opened.
     pub opened: u64,
 }
 
 impl Application {
-    /// Up to `limit` deliveries that ended without success, the newest first, beyond a place.
-    pub async fn dead_letter(&self, from: Option<Place>, limit: usize) -> Result<DeadLetterPage, Error> {
+    /// Lists up to `limit` deliveries that ended without success, newest first, after a position.
+    pub async fn dead_letter(
+        &self,
+        from: Option<DeadLetterPosition>,
+        limit: usize,
+    ) -> Result<DeadLetterPage, Error> {
         let query = DeliveriesQuery {
             list: DeliveryList::Of(self.id(), Phase::Dead),
             filter: DeliveryFilter::default(),
-            from: from.map(|Place(place)| place),
+            from: from.map(|DeadLetterPosition(position)| position),
             order: Order::Descending,
-            // One more, to know whether there is one.
+            // Reads one more, to know whether another page follows.
             limit: limit.saturating_add(1),
             walk: WALK,
         };
@@ -57,13 +65,14 @@ impl Application {
         let more = page.found.len() > limit;
         page.found.truncate(limit);
         let last = page.found.last().map(|(place, _)| *place);
-        let next = if more { last.or(from.map(|Place(place)| place)) } else { page.stopped };
+        let next =
+            if more { last.or(from.map(|DeadLetterPosition(position)| position)) } else { page.stopped };
         let deliveries = page.found.into_iter().map(|(_, view)| view.into()).collect();
-        Ok(DeadLetterPage { deliveries, next: next.map(Place) })
+        Ok(DeadLetterPage { deliveries, next: next.map(DeadLetterPosition) })
     }
 
-    /// One attempt by hand, now, whatever the delivery's state. `true`: the receiver took it, and the delivery counts
-    /// as delivered. `false`: nothing has changed but the history.
+    /// Makes one manual attempt now, in any state of the delivery. `true`: the receiver accepted it, and the delivery is
+    /// delivered. `false`: only the history has changed.
     pub async fn resend(&self, message: MessageId, endpoint: EndpointId) -> Result<bool, Error> {
         let (app, engine, actor) = (self.id(), self.aldaba().engine().clone(), self.aldaba().actor().clone());
         let resending = async move {
@@ -78,8 +87,7 @@ impl Application {
         self.aldaba().run(resending).await
     }
 
-    /// Gives everything a new round that was accepted from a moment on and has died at an endpoint: it goes out as if
-    /// it had just been accepted.
+    /// Starts a new round for every delivery to an endpoint that died and whose message was accepted since a moment.
     pub async fn recover(
         &self,
         endpoint: EndpointId,
@@ -97,7 +105,7 @@ impl Application {
         self.aldaba().run(starting).await.map(Recovery::from)
     }
 
-    /// How far a recovery of this application has come.
+    /// The progress of a recovery of this application.
     pub async fn recovery(&self, id: ReplayId) -> Result<Option<Recovery>, Error> {
         let (app, org) = (self.id(), self.aldaba().actor().org);
         let store = self.aldaba().engine().store().clone();

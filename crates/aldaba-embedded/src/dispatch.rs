@@ -1,4 +1,4 @@
-//! Sending to a URL that is no endpoint.
+//! Messages to a URL that is not an endpoint.
 
 use crate::application::sent;
 use crate::endpoint::{checked_headers, key, target};
@@ -9,10 +9,10 @@ use aldaba_engine::{NewDispatch, Policies};
 use serde::Serialize;
 use std::fmt;
 
-/// The type of what is dispatched without one.
+/// The default event type of a dispatch.
 const EVENT_TYPE: &str = "dispatch";
 
-/// Something to send to one URL, whoever has endpoints. It is kept, retried and found again like an event.
+/// A message to one URL, independent of endpoints. It is stored, retried and listed like an event.
 #[derive(Clone)]
 #[must_use]
 pub struct Dispatch {
@@ -25,13 +25,13 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// For this URL, http or https; user and password in it become basic authentication. The payload becomes JSON;
-    /// these bytes are signed and sent.
+    /// A dispatch to this URL, http or https; user and password in it become basic authentication. The payload is
+    /// serialized as JSON; these bytes are signed and sent.
     pub fn to(url: impl Into<String>, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
         Ok(Self::of(url.into(), Event::of_json(EVENT_TYPE, payload)?))
     }
 
-    /// The same with a body that is sent as it stands. Receivers are told that it is JSON.
+    /// A dispatch whose body is sent unchanged, as `application/json`.
     pub fn raw(url: impl Into<String>, body: impl Into<String>) -> Self {
         Self::of(url.into(), Event::raw(EVENT_TYPE, body))
     }
@@ -40,56 +40,56 @@ impl Dispatch {
         Self { url, event, policy: None, profile: None, headers: Vec::new(), secret: None }
     }
 
-    /// What it is called in the history, and by wire profiles that tell the type; `dispatch`, if it is not given.
+    /// Sets the event type in the history and in wire profiles that send it. Default: `dispatch`.
     pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
         self.event = self.event.of_type(event_type.into());
         self
     }
 
-    /// By which it is retried; `standard`, if it is not given.
+    /// Sets the retry policy. Default: `standard`.
     pub fn policy(mut self, name: impl Into<String>) -> Self {
         self.policy = Some(name.into());
         self
     }
 
-    /// The wire profile: headers and signature. The engine's default, if it is not given.
+    /// Sets the wire profile: headers and signature. Default: the engine's.
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
         self
     }
 
-    /// One more header, for this alone.
+    /// Adds a header to this dispatch.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// What signs it: `whsec_…` or `whsk_…`. Without one the application's own for whatever it dispatches does:
+    /// Sets the signing secret: `whsec_…` or `whsk_…`. The default is the application's secret for dispatches:
     /// [`Application::dispatch_secret`].
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// As of an [`Event`].
+    /// See [`Event`].
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.event = self.event.id(id);
         self
     }
 
-    /// As of an [`Event`].
+    /// See [`Event`].
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.event = self.event.idempotency_key(key);
         self
     }
 
-    /// As of an [`Event`].
+    /// See [`Event`].
     pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.event = self.event.tags(tags);
         self
     }
 
-    /// As of an [`Event`].
+    /// See [`Event`].
     pub fn deliver_at(mut self, moment: impl Into<Timestamp>) -> Self {
         self.event = self.event.deliver_at(moment);
         self
@@ -110,7 +110,7 @@ impl Dispatch {
     }
 }
 
-/// Without what may be secret.
+/// Does not show values that may be secret.
 impl fmt::Debug for Dispatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dispatch").field("event", &self.event).finish_non_exhaustive()
@@ -118,8 +118,8 @@ impl fmt::Debug for Dispatch {
 }
 
 impl Application {
-    /// Accepts something for one URL. It is on disk when this returns; [`message`](Self::message) says what became of
-    /// it.
+    /// Accepts a message for one URL, which is on disk when this returns. [`message`](Self::message) returns its
+    /// deliveries.
     pub async fn dispatch(&self, dispatch: Dispatch) -> Result<Sent, Error> {
         let guard = self.aldaba().installation().wire.guard();
         let dispatch = dispatch.checked(self.id(), self.aldaba().longest_payload(), &guard)?;
@@ -131,7 +131,7 @@ impl Application {
         self.aldaba().run(dispatching).await
     }
 
-    /// What receivers verify with that which was dispatched without a secret of its own.
+    /// The key with which receivers verify dispatches without their own secret.
     pub fn dispatch_secret(&self) -> String {
         self.aldaba().engine().dispatch_key(self.id()).secret_text().to_string()
     }

@@ -8,8 +8,8 @@ use aldaba_store::{Endpoint as Stored, EndpointConfig};
 use std::fmt;
 use std::sync::Arc;
 
-/// A URL that wants events, as it is to be. For a new one [`to`](Self::to) begins; for an update
-/// [`unchanged`](Self::unchanged), where only what is given changes.
+/// The fields of an endpoint. [`to`](Self::to) begins a new endpoint; [`unchanged`](Self::unchanged) begins an update,
+/// which changes only the given fields.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct EndpointSpec {
@@ -34,95 +34,95 @@ pub struct EndpointSpec {
 pub(crate) type Login = Option<(String, String)>;
 
 impl EndpointSpec {
-    /// One at this URL, http or https. User and password in it become basic authentication.
+    /// A new endpoint at this URL, http or https. User and password in it become basic authentication.
     pub fn to(url: impl Into<String>) -> Self {
         Self { url: Some(url.into()), ..Self::default() }
     }
 
-    /// One that is as it was, but for what follows.
+    /// An update that changes only the fields set after this.
     pub fn unchanged() -> Self {
         Self::default()
     }
 
-    /// Another URL. What waits goes there, from its next attempt on.
+    /// Sets another URL. Pending deliveries use it from their next attempt.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
     }
 
-    /// Your own name for it, unique in the application.
+    /// Sets your own name of the endpoint, unique in the application.
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = Some(uid.into());
         self
     }
 
-    /// What people should know about it.
+    /// Sets a description for people.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Only events of these types; none given: of all. They need not be described anywhere.
+    /// Sets the event types that the endpoint gets; none: all. They need not be described as event types.
     pub fn events<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.events = Some(set(types));
         self
     }
 
-    /// Only events with one of these channels; none given: all.
+    /// Sets the channels that the endpoint gets; none: all.
     pub fn channels<T: Into<String>>(mut self, channels: impl IntoIterator<Item = T>) -> Self {
         self.channels = Some(set(channels));
         self
     }
 
-    /// Only events that pass this filter, as JSON (docs/filters.md); `None`: all.
+    /// Sets a filter, as JSON (docs/filters.md); `None`: no filter.
     pub fn filter(mut self, filter: Option<&str>) -> Self {
         self.filter = Some(filter.map(str::to_owned));
         self
     }
 
-    /// By which deliveries are retried; `standard`, if it is not given.
+    /// Sets the retry policy. Default: `standard`.
     pub fn policy(mut self, name: impl Into<String>) -> Self {
         self.policy = Some(name.into());
         self
     }
 
-    /// The wire profile: headers and signature. The engine's default, if it is not given.
+    /// Sets the wire profile: headers and signature. Default: the engine's.
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
         self
     }
 
-    /// Requests a second, at most; `None`: any number.
+    /// Sets the maximum number of requests per second; `None`: unlimited.
     pub fn throttle_rate(mut self, rate: Option<u16>) -> Self {
         self.throttle_rate = Some(rate);
         self
     }
 
-    /// Whether events go out one after another, in their order.
+    /// Sets whether events are sent one after another, in order.
     pub fn ordering(mut self, ordering: Ordering) -> Self {
         self.ordering = Some(ordering);
         self
     }
 
-    /// Whether HTTP/2 is offered to the receiver (https only).
+    /// Sets whether HTTP/2 is offered to the receiver (https only).
     pub fn http2(mut self, offer: bool) -> Self {
         self.http2 = Some(offer);
         self
     }
 
-    /// Turned off, or on again: what [`when_disabled`](Self::when_disabled) says becomes of events meanwhile.
+    /// Turns the endpoint off or on. [`when_disabled`](Self::when_disabled) decides about events meanwhile.
     pub fn disabled(mut self, disabled: bool) -> Self {
         self.disabled = Some(disabled);
         self
     }
 
-    /// What becomes of events while it is turned off; they are skipped, if it is not given.
+    /// Sets what happens to events while the endpoint is turned off. Default: they are skipped.
     pub fn when_disabled(mut self, then: WhenDisabled) -> Self {
         self.when_disabled = Some(then);
         self
     }
 
-    /// Sent with every request, in the place of all that were given before.
+    /// Sets headers that are sent with every request, replacing all earlier ones.
     pub fn headers<N: Into<String>, V: Into<String>>(
         mut self,
         headers: impl IntoIterator<Item = (N, V)>,
@@ -131,14 +131,14 @@ impl EndpointSpec {
         self
     }
 
-    /// What signs the deliveries of a new one: `whsec_…` (HMAC) or `whsk_…` (Ed25519). One is made, if it is not
-    /// given. Of one that there is, it is changed by [`Application::rotate_secret`](crate::Application::rotate_secret).
+    /// Sets the signing secret of a new endpoint: `whsec_…` (HMAC) or `whsk_…` (Ed25519). Default: a generated one.
+    /// [`Application::rotate_secret`](crate::Application::rotate_secret) changes the secret of an existing endpoint.
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(secret.into());
         self
     }
 
-    /// As the engine takes it.
+    /// Converts the fields for the engine.
     pub(crate) fn made(&self, guard: &Guard) -> Result<NewEndpoint, Error> {
         let nothing = EndpointConfig::new("", Policies::DEFAULT);
         if self.url.is_none() {
@@ -153,7 +153,7 @@ impl EndpointSpec {
         Ok(NewEndpoint { config, credentials: login.flatten(), headers, key })
     }
 
-    /// Another configuration, and what to log in with if the URL changes.
+    /// The changed configuration, and the login if the URL changes.
     pub(crate) fn laid_over(
         &self,
         current: EndpointConfig,
@@ -212,7 +212,7 @@ impl EndpointSpec {
         self.headers.clone().map(checked_headers).transpose()
     }
 
-    /// What there is to change.
+    /// The changes for the engine.
     pub(crate) fn of_one_there_is(self, uid: &str) -> Self {
         Self { uid: Some(uid.to_owned()), secret: None, ..self }
     }
@@ -222,14 +222,14 @@ impl EndpointSpec {
     }
 }
 
-/// Without what may be secret.
+/// Does not show values that may be secret.
 impl fmt::Debug for EndpointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EndpointSpec").field("uid", &self.uid).finish_non_exhaustive()
     }
 }
 
-/// A URL that may be sent to, and what to log in with.
+/// Checks a URL, and splits off its login.
 pub(crate) fn target(url: &str, guard: &Guard) -> Result<(String, Login), Error> {
     if url.len() > EndpointConfig::MAX_URL_BYTES {
         let why = format!("may be {} bytes long at most", EndpointConfig::MAX_URL_BYTES);
@@ -262,37 +262,37 @@ fn read_filter(text: &str) -> Result<Arc<Filter>, Error> {
     })
 }
 
-/// An endpoint as it is.
+/// An endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endpoint {
-    /// Its id.
+    /// The id.
     pub id: EndpointId,
-    /// Your own name for it.
+    /// Your own name of the endpoint.
     pub uid: Option<String>,
-    /// Without user and password.
+    /// The URL without user and password.
     pub url: String,
-    /// What people should know about it.
+    /// The description for people.
     pub description: String,
-    /// Empty: all.
+    /// The event types; empty: all.
     pub events: Vec<String>,
-    /// Empty: all.
+    /// The channels; empty: all.
     pub channels: Vec<String>,
-    /// By which deliveries are retried.
+    /// The retry policy.
     pub policy: String,
-    /// `None`: the engine's default.
+    /// The wire profile; `None`: the engine's default.
     pub profile: Option<String>,
-    /// Requests a second, at most; `None`: any number.
+    /// The maximum number of requests per second; `None`: unlimited.
     pub throttle_rate: Option<u16>,
-    /// Whether events go out one after another.
+    /// Whether events are sent one after another.
     pub ordering: Ordering,
-    /// Turned off by hand.
+    /// Whether a person has turned it off.
     pub disabled: bool,
-    /// How it is: active, failing, given up, …
+    /// The health: active, degraded, failed, …
     pub condition: Condition,
-    /// When it was added.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+    fn input_that_the_api_refuses_is_refused_here() {
         assert_eq!(refused(&EndpointSpec::unchanged()), "url");
         for url in
             ["", "example.com", "ftp://example.com", "https://127.0.0.1/", "http://[::1]/", "https://a b/"]
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_stays_as_it_was_and_a_login_goes_with_its_url() {
+    fn omitted_fields_stay_and_a_login_is_dropped_with_its_url() {
         let guard = Guard::default();
         let spec =
             EndpointSpec::to("https://user:pass@example.com/hook").events(["b", "a", "b"]).policy("quick");

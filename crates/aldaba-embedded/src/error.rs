@@ -7,94 +7,94 @@ use aldaba_store::{Error as StoreError, OpenError, OrderingObstacle};
 use std::io;
 use std::path::PathBuf;
 
-/// What went wrong beneath, in its own words.
+/// The underlying error.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an engine does not start. What was opened is closed again.
+/// Why an engine does not start. Everything that was opened is closed again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The builder was not told where.
+    /// The builder has no data folder.
     #[error("no data folder was given: call `sqlite` with its path before `start`")]
     NoFolder,
-    /// One has a folder at a time.
+    /// Another engine or server uses the folder.
     #[error(
         "the data folder {} is in use by another engine, of this program or another, or by a server: stop that \
          one first, or give this one a folder of its own",
         folder.display()
     )]
     InUse {
-        /// The one that was given.
+        /// The folder.
         folder: PathBuf,
     },
-    /// A folder stays with the key that it began with.
+    /// The folder was created with another key.
     #[error(
         "the data folder was written with another encryption key: give that one with `encryption_key`, or put \
          the folder's own file `encryption.key` back"
     )]
     OtherKey,
-    /// What was given to the builder.
+    /// An option of the builder is invalid.
     #[error("{option}: {why}")]
     Option {
         /// The method of the builder.
         option: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// The folder or its key cannot be made or read.
+    /// The folder or its key cannot be created or read.
     #[error(transparent)]
     Folder(Cause),
     /// The database cannot be opened.
     #[error(transparent)]
     Store(Cause),
-    /// Deliveries cannot leave: no certificates, or no way to look names up.
+    /// Deliveries are impossible: no certificates, or no name resolution.
     #[error(transparent)]
     Network(Cause),
-    /// What is in the database cannot be read.
+    /// The content of the database cannot be read.
     #[error("the engine cannot start: {0}")]
     Engine(#[source] Cause),
-    /// The operating system gives no threads.
+    /// The operating system refuses threads.
     #[error("the engine's threads cannot be started: {0}")]
     Threads(io::Error),
 }
 
-/// Why something was not done. Unless it says otherwise, nothing has changed.
+/// Why a call failed. Unless documented otherwise, nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was given cannot be taken.
+    /// The input is invalid.
     #[error("{field}: {why}")]
     Invalid {
-        /// Which part of it.
+        /// The invalid field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// An application, a message, an endpoint.
+    /// An application, message or endpoint does not exist.
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// Names of your own are unique: of applications in the folder, of endpoints in their application.
+    /// The name is taken: names are unique, of applications in the folder and of endpoints in their application.
     #[error("another one has this uid: choose another")]
     UidTaken,
-    /// An event id is accepted once; this is the message that has it.
+    /// The event id was accepted before; this is its message.
     #[error("the application has already sent {0} with this event id")]
     EventIdTaken(MessageId),
-    /// It cannot be done as things are.
+    /// The present state does not allow the call.
     #[error("{0}")]
     Conflict(String),
-    /// There are as many as there may be.
+    /// A limit of the number of resources is reached.
     #[error("{0}")]
     TooMany(String),
-    /// More comes than the disk can take.
+    /// The disk cannot keep up.
     #[error("too much waits to be written or read: try again in a moment")]
     Busy,
-    /// There is less free space than [`Builder::low_space`](crate::Builder::low_space) says, or none.
+    /// Less disk space is free than [`Builder::low_space`](crate::Builder::low_space), or none.
     #[error("the disk is full: free some space, accepting goes on by itself")]
     Full,
-    /// By [`Aldaba::shutdown`](crate::Aldaba::shutdown), through this handle or another.
+    /// The engine was stopped by [`Aldaba::shutdown`](crate::Aldaba::shutdown), through this handle or another.
     #[error("the engine has been shut down")]
     Stopped,
-    /// Only a fresh start reads what is on the disk.
+    /// The engine has failed. Only a new start reads the disk again.
     #[error("the store has failed: {0}. Check the disk, then start again")]
     Failed(String),
 }
@@ -153,7 +153,7 @@ impl From<StoreError> for Error {
 impl From<UrlError> for Error {
     fn from(refused: UrlError) -> Self {
         let why = match refused {
-            // The engine's own words are for people who run a server.
+            // The engine's text is for operators of a server.
             UrlError::Forbidden => {
                 "leads to a private, local or reserved address: give a public one, or let \
                                       the builder `allow` its network"
@@ -224,6 +224,7 @@ impl From<ChangeError> for Error {
             ChangeError::FilterTooCostly { .. } | ChangeError::FiltersTooCostly { .. } => {
                 Self::Invalid { field: "filter", why: error.to_string() }
             }
+            ChangeError::TurnedOff => Self::Conflict(error.to_string().into()),
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
                 OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),

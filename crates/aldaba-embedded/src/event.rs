@@ -6,13 +6,13 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Something that has happened, to be told to all endpoints that want to hear of it.
+/// An event for all matching endpoints.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Event {
     event_type: String,
     payload: Bytes,
-    /// It is sent as it stands, and need not be JSON.
+    /// The exact bytes to send. They need not be JSON.
     is_raw: bool,
     id: Option<String>,
     idempotency_key: Option<String>,
@@ -23,18 +23,18 @@ pub struct Event {
     payload_kept: Option<Duration>,
 }
 
-/// An event that is safe on disk.
+/// An event that is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
-    /// Its id, which receivers see as `webhook-id`.
+    /// The id, which receivers see as `webhook-id`.
     pub id: MessageId,
-    /// `false`: a former one with the same idempotency key was accepted before; this is its id.
+    /// `false`: an earlier event with the same idempotency key was accepted; this is its id.
     pub is_new: bool,
 }
 
 impl Event {
-    /// An event of a type such as `invoice.paid`. The payload becomes a JSON object; these bytes are signed and sent.
+    /// An event of a type such as `invoice.paid`. The payload is serialized as JSON; these bytes are signed and sent.
     pub fn new(event_type: impl Into<String>, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
         let event = Self::of_json(&event_type.into(), payload)?;
         if !event.payload.starts_with(b"{") {
@@ -44,19 +44,19 @@ impl Event {
         Ok(event)
     }
 
-    /// The same with a body that is sent as it stands. Receivers are told that it is JSON.
+    /// An event whose body is sent unchanged, as `application/json`.
     pub fn raw(event_type: impl Into<String>, body: impl Into<String>) -> Self {
         Self::of(event_type.into(), body.into().into(), true)
     }
 
-    /// The payload need not be an object.
+    /// Whether the payload may be something else than a JSON object.
     pub(crate) fn of_json(event_type: &str, payload: &(impl Serialize + ?Sized)) -> Result<Self, Error> {
         let json =
             serde_json::to_vec(payload).map_err(|error| Error::invalid("payload")(error.to_string()))?;
         Ok(Self::of(event_type.to_owned(), json.into(), false))
     }
 
-    /// Another type.
+    /// Sets another event type.
     pub(crate) fn of_type(self, event_type: String) -> Self {
         Self { event_type, ..self }
     }
@@ -76,52 +76,52 @@ impl Event {
         }
     }
 
-    /// Your own name for it, unique in the application for as long as the message is kept. A second event of the
-    /// same name is [`Error::EventIdTaken`].
+    /// Sets your own name of the event, unique in the application while the message is kept. A second event with the same
+    /// name is [`Error::EventIdTaken`].
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// A second event with the same key (within 24 hours, or what the builder says) is not accepted again: sending
-    /// it returns the first one. For repeating a call whose result was lost. A blank key is refused.
+    /// Sets the idempotency key. Sending a second event with the same key within 24 hours (or the builder's setting)
+    /// returns the first. Use it to repeat a call whose result was lost. A blank key is rejected.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// Only endpoints with one of these channels, or with none, get it.
+    /// Sets the channels: only endpoints with one of them, or without channels, get the event.
     pub fn channels<T: Into<String>>(mut self, channels: impl IntoIterator<Item = T>) -> Self {
         self.channels = set(channels);
         self
     }
 
-    /// To find it by. They say nothing about who gets it.
+    /// Sets tags for searching. They do not affect which endpoints get the event.
     pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags = set(tags);
         self
     }
 
-    /// Of the payload's form.
+    /// Sets the version of the payload's schema.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// Nothing goes out before this moment; at most 366 days ahead.
+    /// Sets the time before which nothing is sent, at most 366 days ahead.
     pub fn deliver_at(mut self, moment: impl Into<Timestamp>) -> Self {
         self.deliver_at = Some(moment.into());
         self
     }
 
-    /// How long its payload is kept, from its acceptance on: an hour to 90 days. A payload that a delivery waits for is
-    /// kept until that has ended. The message itself stays; without this, its payload stays as long.
+    /// Sets how long the payload is kept after the acceptance: an hour to 90 days. A payload is kept while a delivery is
+    /// pending. The message itself stays longer; without this option its payload stays as long.
     pub fn payload_retention(mut self, kept: Duration) -> Self {
         self.payload_kept = Some(kept);
         self
     }
 
-    /// As the engine takes it, if all of it may be.
+    /// Checks the event and converts it for the engine.
     pub(crate) fn checked(self, app: AppId, longest_payload: usize) -> Result<NewEvent, Error> {
         names::name(&self.event_type).map_err(Error::invalid("event_type"))?;
         if self.payload.len() > longest_payload {
@@ -161,14 +161,14 @@ impl Event {
     }
 }
 
-/// Apart from those of callers of a server on the same folder.
+/// A separate namespace from the keys of a server's callers on the same folder.
 fn once(app: AppId, key: &str) -> IdempotencyDigest {
     let digest: Option<[u8; 16]> =
         digest_of(format!("program\0{app}\0{key}").as_bytes()).first_chunk().copied();
     digest.map(Into::into)
 }
 
-/// Sorted, without repeats.
+/// Sorted, without duplicates.
 pub(crate) fn set<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Vec<String> {
     let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
     items.sort_unstable();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_of_a_server_would_refuse_is_refused_here() {
+    fn input_that_the_api_refuses_is_refused_here() {
         assert!(Event::new("a", &json!([1])).is_err(), "a list is no object");
         assert_eq!(refused(Event::new("a b", &json!({})).unwrap()), "event_type");
         assert_eq!(refused(Event::new("", &json!({})).unwrap()), "event_type");

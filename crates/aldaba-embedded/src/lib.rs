@@ -1,8 +1,8 @@
-//! Durable webhooks inside another program: the delivery engine of Aldaba as a library.
+//! Durable webhooks inside another program: Aldaba's delivery engine as a library.
 //!
-//! An event is on disk when [`Application::send`] returns. From then on it goes to every endpoint of the application
-//! that wants it, with retries by the endpoint's policy, until it is delivered or lies in the dead letter with its
-//! whole history; through crashes of the program too, after its next start.
+//! An event is on disk when [`Application::send`] returns. From then on it is sent to every matching endpoint of the
+//! application, with retries by the endpoint's policy, until it is delivered or in the dead letter with its history. This
+//! continues after a crash of the program, at its next start.
 //!
 //! ```no_run
 //! use aldaba_embedded::{Aldaba, EndpointSpec, Event};
@@ -34,19 +34,19 @@
 //! # }
 //! ```
 //!
-//! # What it is made of
+//! # Isolation
 //!
-//! An [`Aldaba`] has a data folder and threads of its own; nothing of it is global. Several may live in one process,
-//! each with its folder. It reads no variables of the environment, handles no signals, and logs through `tracing`,
-//! if the program has something that listens. Its methods may be called from any runtime.
+//! An [`Aldaba`] has its own data folder and threads, and no global state. Several may run in one process, each with its
+//! own folder. It reads no environment variables, handles no signals, and logs through `tracing` if the program
+//! subscribes. Its methods may be called from any runtime.
 //!
-//! The folder is the same as a server's: `aldaba serve --data` on it shows and delivers the same, while no program
-//! has it.
+//! The folder is the same as a server's: `aldaba serve --data` on it shows and delivers the same messages, while no
+//! program uses it.
 //!
 //! # Addresses
 //!
-//! Deliveries go to public addresses only, whatever a URL, a name server or a redirect says, until
-//! [`Builder::allow`] or [`Builder::allow_private_networks`] lets them go to others.
+//! Deliveries go to public addresses only, whatever a URL, a name server or a redirect says. [`Builder::allow`] and
+//! [`Builder::allow_private_networks`] allow others.
 
 #![warn(missing_docs)]
 
@@ -61,7 +61,7 @@ mod event;
 mod message;
 mod running;
 
-/// The examples of the documentation compile.
+/// Compiles the examples of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]
 struct Documentation;
@@ -69,7 +69,9 @@ struct Documentation;
 pub use aldaba::Aldaba;
 pub use application::Application;
 pub use builder::Builder;
-pub use dead_letter::{DeadLetterPage, Place, Recovery};
+#[expect(deprecated, reason = "the former name keeps working")]
+pub use dead_letter::Place;
+pub use dead_letter::{DeadLetterPage, DeadLetterPosition, Recovery};
 pub use dispatch::Dispatch;
 pub use endpoint::{Endpoint, EndpointSpec};
 pub use error::{Error, StartError};

@@ -5,23 +5,23 @@ use aldaba_store::{
 use bytes::Bytes;
 use std::time::Duration;
 
-/// An accepted event, and what became of it.
+/// An accepted event with its deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Its id, which receivers see as `webhook-id`.
+    /// The id, which receivers see as `webhook-id`.
     pub id: MessageId,
-    /// Such as `invoice.paid`.
+    /// The event type, such as `invoice.paid`.
     pub event_type: String,
-    /// Your own name for it.
+    /// Your own name of the event.
     pub event_id: Option<String>,
-    /// The bytes that are sent; empty where they were deleted.
+    /// The bytes that are sent; empty if they were deleted.
     pub payload: Bytes,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub created_at: Timestamp,
-    /// Nothing goes out before.
+    /// The time before which nothing is sent.
     pub deliver_at: Option<Timestamp>,
-    /// One for each endpoint that it goes to; more where it was replayed. Empty: nobody wanted it.
+    /// One delivery for each matching endpoint, and more after a replay. Empty if no endpoint matched.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -29,59 +29,60 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// The message.
+    /// The id of the message.
     pub message: MessageId,
-    /// Where it goes; the address of a dispatch has an id, too.
+    /// The endpoint. The address of a dispatch has such an id too.
     pub endpoint: EndpointId,
-    /// The message's; `None` where its content is not kept any more.
+    /// The event type of the message; `None` if the message is no longer kept.
     pub event_type: Option<String>,
-    /// How far it is.
+    /// The state of the delivery.
     pub state: DeliveryState,
-    /// Those of the policy; one by hand is not counted.
+    /// The number of attempts that the policy counts; manual attempts are not counted.
     pub attempts: u32,
-    /// Retries that were planned: 1 after the first failure.
+    /// The number of scheduled retries: 1 after the first failure.
     pub retries: u32,
-    /// Of the newest attempt: what came back, if anything did.
+    /// The status of the newest attempt, if there was an answer.
     pub last_status: Option<u16>,
-    /// What was wrong with it, in words.
+    /// The error of the newest attempt.
     pub last_error: Option<String>,
-    /// When it began.
+    /// The start of the newest attempt.
     pub last_attempt_at: Option<Timestamp>,
 }
 
-/// One request that was made.
+/// One HTTP request of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Its id.
+    /// The id of the attempt.
     pub id: AttemptId,
-    /// Where the request went.
+    /// The endpoint.
     pub endpoint: EndpointId,
-    /// When it began.
+    /// The start of the attempt.
     pub started_at: Timestamp,
-    /// How long it took.
+    /// The duration of the attempt.
     pub duration: Duration,
-    /// What came back, if anything did.
+    /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// Where no answer came.
+    /// The kind of failure, if there was no answer.
     pub failure: Option<FailureKind>,
-    /// Empty: nothing was wrong.
+    /// The error; empty on success.
     pub error: String,
-    /// The beginning of what came back.
+    /// The beginning of the answer's body.
     pub response: Bytes,
-    /// Whether the receiver took it.
+    /// Whether the receiver accepted the message.
     pub success: bool,
-    /// Made by [`Application::resend`](crate::Application::resend), or the first that a recovery has made.
+    /// Whether the attempt was made by [`Application::resend`](crate::Application::resend), or is the first of a
+    /// recovery.
     pub by_hand: bool,
 }
 
 impl Message {
-    /// Whether all of its deliveries have ended, well or not.
+    /// Whether all deliveries have ended, with or without success.
     pub fn has_ended(&self) -> bool {
         self.deliveries.iter().all(Delivery::has_ended)
     }
 
-    /// Whether it has arrived everywhere. One that goes to nobody has.
+    /// Whether all deliveries succeeded; `true` for a message without deliveries.
     pub fn is_delivered(&self) -> bool {
         self.deliveries.iter().all(Delivery::is_delivered)
     }
@@ -100,12 +101,12 @@ impl Message {
 }
 
 impl Delivery {
-    /// Whether it waits no more, well or not.
+    /// Whether the delivery has ended, with or without success.
     pub fn has_ended(&self) -> bool {
         !matches!(self.state, DeliveryState::Waiting { .. })
     }
 
-    /// Whether it has arrived.
+    /// Whether the delivery succeeded.
     pub fn is_delivered(&self) -> bool {
         matches!(self.state, DeliveryState::Delivered { .. })
     }

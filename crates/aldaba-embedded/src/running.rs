@@ -1,8 +1,7 @@
-//! The threads that an engine runs on.
+//! The threads of an engine.
 //!
-//! They are its own, not the program's: a program that keeps its runtime busy would stand before every step of
-//! every delivery (docs/adr/0005), and its runtime may end before the engine does. And with the runtime everything
-//! ends that runs on it: no task of an engine outlives it.
+//! They are separate from the program's runtime: a busy runtime would delay every step of every delivery (docs/adr/0005),
+//! and it may end before the engine. The engine's runtime ends all its tasks when it is dropped.
 
 use aldaba_engine::Engine;
 use aldaba_engine::wire::Wire;
@@ -13,25 +12,25 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
-/// How long a drop waits for the disk. What it holds up then ends by itself.
+/// How long a drop waits for the disk. After that the writes finish in the background.
 const LONGEST_DROP: Duration = Duration::from_secs(10);
-/// How long a shutdown waits for the disk, after it has waited for requests in flight.
+/// How long a shutdown waits for the disk, after the requests in flight.
 const LONGEST_CLOSE: Duration = Duration::from_secs(2);
-/// How long tasks may take to come to a place where they can end.
+/// How long tasks may take to reach a point where they can end.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
 
-/// What was left when an engine stopped.
+/// The result of a shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftover {
-    /// Requests that were still in flight. They are sent again after the next start.
+    /// The number of requests that were still in flight. They are sent again after the next start.
     pub in_flight: usize,
-    /// Everything is written, and another engine can have the data folder. `false`: the disk was too slow. What was
-    /// handed in is still being written in the background, and the folder is free after that.
+    /// Whether everything is written and the data folder is free. `false`: the disk was too slow. Writes continue in the
+    /// background, and the folder is free after them.
     pub folder_is_free: bool,
 }
 
-/// A runtime of the engine's own. It must not be dropped as tokio's are, which wait where nobody may.
+/// The runtime of the engine. It cannot be dropped like tokio's, which blocks.
 #[derive(Debug)]
 pub(crate) struct OwnRuntime(Option<Runtime>);
 
@@ -54,12 +53,12 @@ impl OwnRuntime {
         self.0.as_ref().expect("it is there until it is dropped").block_on(future)
     }
 
-    /// Leaves nothing behind that could be ended again.
+    /// Takes the runtime out, so that it is ended once.
     fn take(&mut self) -> Option<Self> {
         self.0.take().map(|runtime| Self(Some(runtime)))
     }
 
-    /// Waits until its tasks have come to a place where they can end.
+    /// Waits until its tasks have reached a point where they can end.
     fn end(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_timeout(LONGEST_STEP);
@@ -75,8 +74,8 @@ impl Drop for OwnRuntime {
     }
 }
 
-/// An engine and its threads. Dropping it stops both, and waits until what was handed to the
-/// store is on disk and its folder free.
+/// An engine and its threads. Dropping it stops both, and waits until all submitted writes are on disk and the folder is
+/// free.
 #[derive(Debug)]
 pub(crate) struct Running {
     runtime: OwnRuntime,
@@ -89,7 +88,7 @@ impl Running {
         Self { runtime, engine, wire }
     }
 
-    /// Ends it on a thread of its own, whoever waits for that.
+    /// Shuts down on its own thread, even if nobody waits.
     pub(crate) fn shut_down(mut self, limit: Duration, ended: watch::Sender<Option<Leftover>>) {
         let Some(mut runtime) = self.runtime.take() else { return };
         let (engine, wire) = (self.engine.clone(), self.wire.clone());
@@ -116,11 +115,11 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(mut runtime) = self.runtime.take() else { return };
-        // Nothing more begins that could not be written down.
+        // No further request starts whose result could not be recorded.
         self.engine.stop_sending();
         let engine = self.engine.clone();
         let (done, ended) = mpsc::channel();
-        // From here on the store takes nothing more; what it has is written.
+        // From here on the store accepts nothing more; pending writes are completed.
         drop(engine.store().close());
         let begun = on_a_thread(move || {
             close(&runtime, &engine);
@@ -140,7 +139,7 @@ fn close(runtime: &OwnRuntime, engine: &Engine) {
     }
 }
 
-/// What waits must do so elsewhere. `false`: there are no more threads, and nothing was done.
+/// Runs blocking work on a new thread. `false`: no thread could be started, and nothing was done.
 fn on_a_thread(what: impl FnOnce() + Send + 'static) -> bool {
     thread::Builder::new().name("aldaba-ending".into()).spawn(what).is_ok()
 }

@@ -12,7 +12,7 @@ fn builder(folder: &Path) -> Builder {
 }
 
 #[tokio::test]
-async fn a_start_that_is_given_up_panics_nowhere_and_leaves_the_folder_free() {
+async fn a_cancelled_start_does_not_panic_and_releases_the_folder() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         PANICS.lock().unwrap().push(panic.to_string());

@@ -9,7 +9,7 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, ApplicationRef, Backend, DeliveryState, EndpointConfig, Error, HotReads, Read, Store,
+    Actor, ApplicationRef, Backend, BackendReads, DeliveryState, EndpointConfig, Error, Read, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Backend for Away {
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         match self.reads.load(Ordering::SeqCst) {
             true => Box::pin(std::future::ready(Err(away()))),
@@ -151,9 +151,11 @@ async fn nothing_is_sent_while_the_database_is_unavailable_and_delivery_resumes_
     store.writes.store(true, Ordering::SeqCst);
     receiver.answers.add_permits(1000);
     assert_eq!(send(event.clone()).await, Err(SendError::Store(away())));
+    // In this time no further request must start.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(requests(), 1, "results could not be recorded");
     store.reads.store(true, Ordering::SeqCst);
+    // The engine meets the failing reads meanwhile.
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.writes.store(false, Ordering::SeqCst);
     store.reads.store(false, Ordering::SeqCst);

@@ -3,22 +3,20 @@ use std::future::Future;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// A transaction in a connection that was changed for it.
+/// A transaction in a connection whose settings were changed for it.
 pub(crate) trait Open: fmt::Debug + Send + 'static {
-    /// Rolls back, and leaves a connection with which all is well: nothing is open in it, sqlx knows that, and it is as it
-    /// was before.
+    /// Rolls back and restores the connection: no transaction is open, sqlx knows that, and the settings are as before.
     fn roll_back(self) -> impl Future<Output = ()> + Send;
 
-    /// Leaves a connection with which all is well, after a commit.
+    /// Returns the connection to the pool after a commit.
     fn give_back(self) -> impl Future<Output = ()> + Send;
 }
 
-/// A transaction in the hands of a handler. However it ends, by whom and wherever it is dropped, it is rolled back unless it
-/// was committed; and that goes on to its end, whether or not anybody waits for it. A connection that went back before
-/// would not be as it was.
+/// A transaction that is lent to a handler. Unless it is committed, it is rolled back, wherever it is dropped. The rollback
+/// always runs to its end, so that the connection is restored before it returns to the pool.
 #[derive(Debug)]
 pub(crate) struct Lent<O: Open> {
-    // `None` at its end only.
+    // `None` only after its end.
     open: Option<O>,
     runtime: Handle,
 }
@@ -31,11 +29,11 @@ impl<O: Open> Lent<O> {
     pub(crate) fn open(&mut self) -> &mut O {
         match &mut self.open {
             Some(open) => open,
-            None => unreachable!("the transaction is there until its end"),
+            None => unreachable!("the transaction is present until its end"),
         }
     }
 
-    /// It was committed.
+    /// Ends a committed transaction.
     pub(crate) async fn give_back(mut self) {
         if let Some(open) = self.open.take() {
             open.give_back().await;
@@ -44,14 +42,14 @@ impl<O: Open> Lent<O> {
 
     pub(crate) async fn roll_back(mut self) {
         if let Some(rollback) = self.begin_rollback() {
-            // A runtime that ends meanwhile ends its connections.
+            // A runtime that ends meanwhile closes its connections.
             let _ = rollback.await;
         }
     }
 
     fn begin_rollback(&mut self) -> Option<JoinHandle<()>> {
         let open = self.open.take()?;
-        // sqlx looks for a runtime where a connection is dropped, also where this one has ended and takes no more tasks.
+        // sqlx needs a runtime context to drop a connection, even if the runtime has ended.
         let _context = self.runtime.enter();
         Some(self.runtime.spawn(open.roll_back()))
     }

@@ -1,12 +1,12 @@
-//! The transactional ledgers of `aldaba-receiver` for programs that use sqlx: an event is marked in the very transaction
-//! in which the handler works, and both come true or neither.
+//! The transactional ledgers of `aldaba-receiver` for programs that use sqlx: an event is marked in the transaction of its
+//! handler, and both are committed or neither.
 //!
-//! | ledger | feature | the handler works in |
+//! | ledger | feature | transaction of the handler |
 //! | --- | --- | --- |
 //! | [`SqlxPostgresLedger`] | `postgres` | `sqlx::Transaction<'static, Postgres>` |
 //! | [`SqlxSqliteLedger`] | `sqlite` | `sqlx::Transaction<'static, Sqlite>` |
 //!
-//! They keep the same table in the same way as the ledgers of `aldaba-receiver`, and can share it with them.
+//! They use the same table as the ledgers of `aldaba-receiver`, and can share it with them.
 //!
 //! ```no_run
 //! # #[cfg(feature = "postgres")]
@@ -24,28 +24,28 @@
 //!
 //! async fn app(pool: sqlx::PgPool, inspector: Inspector) -> Result<axum::Router, Box<dyn std::error::Error>> {
 //!     let ledger = SqlxPostgresLedger::new(pool);
-//!     ledger.migrate().await?; // makes the table `webhook_events`
+//!     ledger.migrate().await?; // creates the table `webhook_events`
 //!     let receiver = Receiver::new(inspector, ledger);
 //!     Ok(axum::Router::new().route("/webhooks", axum::routing::post(handle).layer(receiver.layer())))
 //! }
 //! # }
 //! ```
 //!
-//! The repository's `docs/ledgers.md` has what both do about copies, isolation, timeouts and lost connections.
+//! The repository's `docs/ledgers.md` describes concurrent copies, isolation, timeouts and lost connections.
 
 #![warn(missing_docs)]
 
+mod errors;
 mod lent;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod task;
-mod trouble;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{SqlxIsolation, SqlxPostgresLedger, SqlxPostgresTransaction};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqlxSqliteLedger, SqlxSqliteTransaction};
-/// The very sqlx whose pools and transactions these ledgers take and lend. Whoever uses it from here has no other version.
+/// The sqlx in the API of these ledgers. Programs that use it from here get the matching version.
 pub use sqlx;

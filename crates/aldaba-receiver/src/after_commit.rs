@@ -1,5 +1,4 @@
-//! What follows from an event without being part of it, such as a mail: done once its effect is committed, and never
-//! in the way of the answer.
+//! Actions after the commit, such as sending a mail. The answer does not wait for them.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -9,8 +8,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the handler of one event has left for later. All copies of the event share it, and an action may hold one: so they
-/// must be taken at the event's end, whatever that is. From then on there is nothing, and nothing is added.
+/// The actions that the handler of one event has added. All clones of the event share them, and an action may hold a
+/// clone: they must be taken when the event ends, to break that cycle. After that none can be added.
 #[derive(Clone)]
 pub(crate) struct Actions(Arc<Mutex<Option<Vec<Action>>>>);
 
@@ -26,7 +25,7 @@ pub(crate) enum Ending {
 }
 
 impl Actions {
-    /// `false` where the event has ended.
+    /// Adds an action. `false` if the event has ended.
     pub(crate) fn add<F, E>(&self, action: F) -> bool
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -38,7 +37,7 @@ impl Actions {
             Some(actions) => actions.push(action),
             None => late = Some(action),
         }
-        // Without the lock: what it holds may do anything when it is dropped.
+        // Dropped without the lock: its destructor may call back.
         late.is_none()
     }
 
@@ -60,7 +59,7 @@ impl fmt::Debug for Actions {
     }
 }
 
-/// Runs one action to its end, whatever that is.
+/// Runs one action until it ends or reaches its time limit.
 pub(crate) async fn run(action: Action, event_id: &str, limit: Duration) -> Ending {
     match tokio::time::timeout(limit, AssertUnwindSafe(action).catch_unwind()).await {
         Ok(Ok(Ok(()))) => Ending::Done,
@@ -73,7 +72,7 @@ pub(crate) async fn run(action: Action, event_id: &str, limit: Duration) -> Endi
             Ending::Panicked
         }
         Err(_) => {
-            tracing::warn!(event_id, limit = ?limit, "an action after the commit took too long and was ended; the event stays handled");
+            tracing::warn!(event_id, limit = ?limit, "an action after the commit exceeded its time limit and was cancelled; the event stays handled");
             Ending::TookTooLong
         }
     }

@@ -4,10 +4,10 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
-/// When a sender should come again after a 409 or 503.
-const COME_AGAIN: HeaderValue = HeaderValue::from_static("5");
+/// When a sender should retry after a 409 or 503.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
-/// What became of a request, as it is counted.
+/// The result of a request, as the metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -15,32 +15,32 @@ pub enum Outcome {
     New,
     /// Handled before.
     Duplicate,
-    /// Somebody was still at it when the patience was over.
+    /// Another copy was still being handled when the wait timed out.
     InProgress,
-    /// An id that is known with another body: somebody uses ids twice, or changes events.
+    /// The id is known with another body: the sender reuses ids, or somebody changes events.
     OtherBody,
     /// The handler failed, panicked or took too long.
     Failed,
-    /// Nobody waited for the answer any more, or the program forgot to end what it had begun.
+    /// The sender closed the connection, or the program never ended the event.
     Dropped,
-    /// The ledger was not there, or could not complete the work.
+    /// The ledger could not be reached, or could not complete the work.
     Unavailable,
-    /// A question of the sender's whether this is a receiver, answered.
+    /// A challenge of the sender, answered.
     Challenge,
-    /// Not POST.
+    /// The method is not POST.
     RefusedMethod,
-    /// Longer than the receiver takes.
+    /// The body is longer than the limit.
     RefusedSize,
-    /// The body did not come to its end, or not in time.
+    /// The body was incomplete, or too slow.
     RefusedBody,
     /// The signature is missing or wrong, or its timestamp too old or too new; or a challenge shows another token.
     RefusedSignature,
-    /// No id, or one that cannot be.
+    /// The id is missing or invalid.
     RefusedId,
 }
 
 impl Outcome {
-    /// Its name, as metrics and answers show it.
+    /// The name that metrics and answers use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -60,28 +60,28 @@ impl Outcome {
     }
 }
 
-/// What the sender is told. It turns into an [`http::Response`]; other frameworks read its parts.
+/// The answer to the sender. It converts into an [`http::Response`]; other frameworks read its parts.
 #[derive(Clone, Debug)]
 pub struct Answer {
     outcome: Outcome,
     status: StatusCode,
     content_type: &'static str,
-    extra: Extra,
+    extra: ExtraHeader,
     body: Bytes,
 }
 
 /// A header that only some answers have.
 #[derive(Clone, Debug)]
-enum Extra {
+enum ExtraHeader {
     None,
     RetryAfter(HeaderValue),
     AllowPost,
-    /// For a text of the sender's own, which nobody may take for a page.
+    /// For text of the sender, which a browser must not render as a page.
     NoSniff,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct AnswerBody {
     received: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     duplicate: bool,
@@ -90,7 +90,7 @@ struct Said {
 }
 
 impl Answer {
-    /// What became of the request.
+    /// The result of the request.
     pub const fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -105,19 +105,19 @@ impl Answer {
         [(CONTENT_TYPE, HeaderValue::from_static(self.content_type))].into_iter().chain(self.extra.header())
     }
 
-    /// The answer's body: JSON, unless a sender wants something else for its challenge.
+    /// The body of the answer: JSON, unless the answer to a challenge has another format.
     pub fn body(&self) -> &Bytes {
         &self.body
     }
 
-    /// The sender asked whether this is a receiver.
+    /// The answer to a challenge.
     pub(crate) fn challenge(challenge: challenge::Answer) -> Self {
         let status = StatusCode::from_u16(challenge.status).unwrap_or(StatusCode::FORBIDDEN);
         Self {
             outcome: if status.is_success() { Outcome::Challenge } else { Outcome::RefusedSignature },
             status,
             content_type: challenge.content_type,
-            extra: Extra::NoSniff,
+            extra: ExtraHeader::NoSniff,
             body: challenge.body.into(),
         }
     }
@@ -130,48 +130,50 @@ impl Answer {
         Self::received(Outcome::Duplicate, true, None)
     }
 
-    /// The handler failed, and the sender is not to try again.
+    /// The handler failed, and the sender must not retry.
     pub(crate) fn acknowledged_failure(error: String) -> Self {
         Self::received(Outcome::Failed, false, Some(error))
     }
 
     pub(crate) fn failed(status: StatusCode, error: String, retry_after: Option<HeaderValue>) -> Self {
-        Self::error(Outcome::Failed, status, error).with(retry_after.map_or(Extra::None, Extra::RetryAfter))
+        Self::error(Outcome::Failed, status, error)
+            .with(retry_after.map_or(ExtraHeader::None, ExtraHeader::RetryAfter))
     }
 
     pub(crate) fn in_progress() -> Self {
-        let error = "this event is being handled; its end was not waited for any longer";
-        Self::error(Outcome::InProgress, StatusCode::CONFLICT, error).with(Extra::RetryAfter(COME_AGAIN))
+        let error = "this event is still being handled; send it again later";
+        Self::error(Outcome::InProgress, StatusCode::CONFLICT, error)
+            .with(ExtraHeader::RetryAfter(RETRY_AFTER_SECONDS))
     }
 
     pub(crate) fn other_body() -> Self {
-        let error = "an event of this id came before with another body; an id must name one event only";
+        let error = "an event with this id was received with another body; an id must identify one event";
         Self::error(Outcome::OtherBody, StatusCode::CONFLICT, error)
     }
 
     pub(crate) fn unavailable() -> Self {
-        let error = "events cannot be taken now; send this one again";
+        let error = "events cannot be accepted now; send this one again";
         Self::error(Outcome::Unavailable, StatusCode::SERVICE_UNAVAILABLE, error)
-            .with(Extra::RetryAfter(COME_AGAIN))
+            .with(ExtraHeader::RetryAfter(RETRY_AFTER_SECONDS))
     }
 
     pub(crate) fn method_not_allowed() -> Self {
         Self::error(Outcome::RefusedMethod, StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent with POST")
-            .with(Extra::AllowPost)
+            .with(ExtraHeader::AllowPost)
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
-        let error = format!("the body is longer than the {limit} bytes that are taken here");
+        let error = format!("the body is longer than the limit of {limit} bytes");
         Self::error(Outcome::RefusedSize, StatusCode::PAYLOAD_TOO_LARGE, error)
     }
 
     pub(crate) fn body_too_slow() -> Self {
-        let error = "the body did not come in time";
+        let error = "the body did not arrive in time";
         Self::error(Outcome::RefusedBody, StatusCode::REQUEST_TIMEOUT, error)
     }
 
     pub(crate) fn body_unreadable() -> Self {
-        let error = "the body did not come to its end";
+        let error = "the body is incomplete";
         Self::error(Outcome::RefusedBody, StatusCode::BAD_REQUEST, error)
     }
 
@@ -184,25 +186,29 @@ impl Answer {
     }
 
     fn received(outcome: Outcome, duplicate: bool, error: Option<String>) -> Self {
-        Self::saying(outcome, StatusCode::OK, &Said { received: true, duplicate, error })
+        Self::saying(outcome, StatusCode::OK, &AnswerBody { received: true, duplicate, error })
     }
 
     fn error(outcome: Outcome, status: StatusCode, error: impl Into<String>) -> Self {
-        Self::saying(outcome, status, &Said { received: false, duplicate: false, error: Some(error.into()) })
+        Self::saying(
+            outcome,
+            status,
+            &AnswerBody { received: false, duplicate: false, error: Some(error.into()) },
+        )
     }
 
-    fn saying(outcome: Outcome, status: StatusCode, said: &Said) -> Self {
-        // Two booleans and a text are always JSON.
+    fn saying(outcome: Outcome, status: StatusCode, said: &AnswerBody) -> Self {
+        // Two booleans and a string always serialize.
         let body = serde_json::to_vec(said).unwrap_or_default().into();
-        Self { outcome, status, content_type: "application/json", extra: Extra::None, body }
+        Self { outcome, status, content_type: "application/json", extra: ExtraHeader::None, body }
     }
 
-    fn with(self, extra: Extra) -> Self {
+    fn with(self, extra: ExtraHeader) -> Self {
         Self { extra, ..self }
     }
 }
 
-impl Extra {
+impl ExtraHeader {
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::None => None,

@@ -1,7 +1,7 @@
-//! What handlers of axum take and return. Needs the feature `axum`.
+//! Extractors and responses for axum handlers. Needs the feature `axum`.
 //!
-//! A handler takes the [`Event`], its body as [`EventJson`], and the [`Transaction`] (or [`Lease`]) in which it works, in any
-//! order. Its route has the receiver around it: `post(handler).layer(receiver.layer())`.
+//! A handler takes the [`Event`], its body as [`EventJson`], and its [`Transaction`] or [`Lease`], in any order. The
+//! receiver is a layer on the route: `post(handler).layer(receiver.layer())`.
 
 use crate::{Event, Failure, Held, Lease, Ledger, Misplaced, Transaction};
 use axum::extract::FromRequestParts;
@@ -58,20 +58,20 @@ impl<L: Ledger, S: Send + Sync> FromRequestParts<S> for Lease<L> {
     }
 }
 
-/// The event's body as a value of the handler's own. A body that is none is a failure: the sender tries again, and finds
-/// perhaps a program that can read it.
+/// The event's body, deserialized. An unreadable body is a failure: the sender retries, perhaps after the program was
+/// fixed.
 #[derive(Clone, Copy, Debug)]
 pub struct EventJson<T>(pub T);
 
-/// There is no [`EventJson`].
+/// Why there is no [`EventJson`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NoEventJson {
     /// The handler runs outside of a receiver.
     #[error(transparent)]
     Misplaced(#[from] Misplaced),
-    /// The body is not JSON of the type that the handler reads.
-    #[error("the event's body is not what the handler reads: {0}")]
+    /// The body is not JSON of the handler's type.
+    #[error("the event's body does not have the type that the handler reads: {0}")]
     Unreadable(#[source] serde_json::Error),
 }
 
@@ -88,7 +88,7 @@ impl IntoResponse for NoEventJson {
     fn into_response(self) -> Response {
         match self {
             Self::Misplaced(misplaced) => misplaced.into_response(),
-            // What is wrong with its own body may be told to the sender.
+            // The sender may see what is wrong with its own body.
             Self::Unreadable(_) => Failure::telling(self.to_string()).into_response(),
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::after_commit::{self, Action};
 use crate::clock::instant;
-use crate::opening::LEDGER_TIME;
-use crate::under_way::Running;
+use crate::opening::LEDGER_TIMEOUT;
+use crate::running_tasks::RunningTask;
 use crate::{
     Answer, Event, FailedEvent, Failure, Guarantee, Ledger, LedgerError, OnFailure, Outcome, Receiver, Work,
 };
@@ -12,24 +12,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-/// How long a ledger may take to complete an event's work. The answer does not wait for that long.
-const COMPLETION_TIME: Duration = Duration::from_secs(60);
+/// The time limit of a ledger that completes an event. The answer does not wait as long.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An event that is the caller's to handle. Dropping it abandons the work: the event is anybody's again.
+/// A claimed event. Dropping it abandons the work: the next copy can claim the event.
 pub struct Begun<L: Ledger> {
     task: Task<L>,
     work: L::Work,
 }
 
-/// A [`Begun`] without its work, which the layer lends to the handler.
+/// A [`Begun`] without its work, which is lent to the handler.
 pub(crate) struct Task<L: Ledger> {
     receiver: Receiver<L>,
     event: Event,
     since: Instant,
     counted: bool,
-    /// The work is being completed, and what was left for after the commit waits for that.
+    /// The work is being completed; the actions after the commit wait for it.
     completing: bool,
-    _running: Running,
+    _running: RunningTask,
 }
 
 impl<L: Ledger> Begun<L> {
@@ -42,17 +42,17 @@ impl<L: Ledger> Begun<L> {
         &self.task.event
     }
 
-    /// What the handler works in: a transaction, or a lease.
+    /// The transaction or lease of the event.
     pub fn work(&mut self) -> &mut L::Work {
         &mut self.work
     }
 
-    /// Both at once, where a handler wants them side by side.
+    /// The event and its work together.
     pub fn parts(&mut self) -> (&Event, &mut L::Work) {
         (&self.task.event, &mut self.work)
     }
 
-    /// Completes the work or abandons it, and says what to answer. What was left for after the commit begins to run.
+    /// Completes or abandons the work and returns the answer. The actions after the commit start.
     pub async fn end(self, result: Result<(), Failure>) -> Answer {
         self.task.end(Some(self.work), result).await
     }
@@ -64,7 +64,7 @@ impl<L: Ledger> Begun<L> {
 
 impl<L: Ledger> Task<L> {
     pub(crate) fn begin(receiver: Receiver<L>, event: Event) -> Self {
-        let running = receiver.0.under_way.begin();
+        let running = receiver.0.running_tasks.begin();
         Self { receiver, event, since: instant(), counted: false, completing: false, _running: running }
     }
 
@@ -72,17 +72,17 @@ impl<L: Ledger> Task<L> {
         &self.event
     }
 
-    /// Without work there is nothing that could be completed.
+    /// Ends the event. Without its work nothing can be completed.
     pub(crate) async fn end(mut self, work: Option<L::Work>, result: Result<(), Failure>) -> Answer {
         let answer = match (result, work) {
             (Ok(()), Some(work)) => self.complete(work).await,
             (Ok(()), None) => {
-                self.failed(&Failure::new("the handler has kept its transaction beyond its end"))
+                self.failed(&Failure::new("the handler returned without dropping its transaction"))
             }
             (Err(failure), work) => {
                 if let Some(work) = work {
-                    // One that does not come to its end is dropped, which abandons it too.
-                    let _ = tokio::time::timeout(LEDGER_TIME, work.abandon()).await;
+                    // A timeout drops the work, which abandons it too.
+                    let _ = tokio::time::timeout(LEDGER_TIMEOUT, work.abandon()).await;
                 }
                 self.note(failure.logged.clone());
                 self.failed(&failure)
@@ -94,13 +94,13 @@ impl<L: Ledger> Task<L> {
         answer
     }
 
-    /// In a task of its own: a commit that comes late comes true all the same, and what waits for it runs.
+    /// Completes the work in its own task: a late commit still counts, and its actions run.
     async fn complete(&mut self, work: L::Work) -> Answer {
         self.completing = true;
         let (receiver, event) = (self.receiver.clone(), self.event.clone());
-        let running = receiver.0.under_way.begin();
+        let running = receiver.0.running_tasks.begin();
         let completion = async move {
-            let completed = match tokio::time::timeout(COMPLETION_TIME, work.complete()).await {
+            let completed = match tokio::time::timeout(COMPLETION_TIMEOUT, work.complete()).await {
                 Ok(completed) => completed,
                 Err(_) => Err(no_answer()),
             };
@@ -111,31 +111,32 @@ impl<L: Ledger> Task<L> {
             completed
         };
         let completion = tokio::spawn(completion.in_current_span());
-        let completed = match tokio::time::timeout(LEDGER_TIME, completion).await {
+        let completed = match tokio::time::timeout(LEDGER_TIMEOUT, completion).await {
             Ok(Ok(completed)) => completed,
             Ok(Err(error)) => Err(LedgerError::Unavailable(error.to_string().into())),
             Err(_) => Err(no_answer()),
         };
         match completed {
             Ok(()) => Answer::new_event(),
-            // It may be committed for all that is known. The sender's next copy finds out: it is a duplicate then.
+            // The commit may have happened. Then the sender's next copy is a duplicate.
             Err(error) => {
-                tracing::error!(event_id = self.event.id, %error, "the end of an event's work could not be stored; its sender is asked to send it again");
+                tracing::error!(event_id = self.event.id, %error, "the ledger could not complete an event; the sender is asked to retry");
                 Answer::unavailable()
             }
         }
     }
 
-    /// Beside the answer, which does not wait for it: what has failed may be the database.
+    /// Notes a failure in the background: the database may be what failed.
     fn note(&self, error: String) {
         let (receiver, event) = (self.receiver.clone(), self.event.clone());
-        let running = receiver.0.under_way.begin();
+        let running = receiver.0.running_tasks.begin();
         let note = async move {
             let _running = running;
             let noted = receiver.0.ledger.note_failure(&event, FailedEvent::kept(&error));
-            let noted = tokio::time::timeout(LEDGER_TIME, noted).await.unwrap_or_else(|_| Err(no_answer()));
+            let noted =
+                tokio::time::timeout(LEDGER_TIMEOUT, noted).await.unwrap_or_else(|_| Err(no_answer()));
             if let Err(error) = noted {
-                tracing::warn!(event_id = event.id, %error, "the failure of an event could not be noted");
+                tracing::warn!(event_id = event.id, %error, "the ledger could not note the failure of an event");
             }
         };
         tokio::spawn(note.in_current_span());
@@ -146,7 +147,7 @@ impl<L: Ledger> Task<L> {
         let (event_id, event_type) = (&self.event.id, &self.event.event_type);
         let undone = match L::GUARANTEE {
             Guarantee::ExactlyOnceEffect => "its work was rolled back",
-            Guarantee::AtLeastOnce => "what it has done stays, and is done again when the event comes again",
+            Guarantee::AtLeastOnce => "its effects stay, and happen again when the event is sent again",
         };
         match self.receiver.0.options.on_failure {
             OnFailure::AskAgain => {
@@ -154,7 +155,7 @@ impl<L: Ledger> Task<L> {
                     event_id,
                     event_type,
                     error = logged,
-                    "a handler failed and the sender is asked to send the event again; {undone}"
+                    "a handler failed and the sender is asked to retry; {undone}"
                 );
                 Answer::failed(*status, told.clone(), retry_after.clone())
             }
@@ -163,7 +164,7 @@ impl<L: Ledger> Task<L> {
                     event_id,
                     event_type,
                     error = logged,
-                    "a handler failed and the event was acknowledged all the same: it does not come again by itself; {undone}"
+                    "a handler failed and the event was acknowledged: the sender does not retry; {undone}"
                 );
                 Answer::acknowledged_failure(told.clone())
             }
@@ -171,10 +172,10 @@ impl<L: Ledger> Task<L> {
     }
 }
 
-/// One after another.
+/// Runs the actions one after another.
 async fn run_actions<L: Ledger>(
     receiver: Receiver<L>,
-    _running: Running,
+    _running: RunningTask,
     event_id: String,
     actions: Vec<Action>,
 ) {
@@ -185,19 +186,19 @@ async fn run_actions<L: Ledger>(
 }
 
 fn no_answer() -> LedgerError {
-    LedgerError::Unavailable("it did not answer in time".into())
+    LedgerError::Unavailable("no answer in time".into())
 }
 
 impl<L: Ledger> Drop for Task<L> {
     fn drop(&mut self) {
         if !self.completing {
-            // They may hold the event, which holds them.
+            // An action may hold the event, which holds the actions.
             drop(self.event.actions.take());
         }
         if !self.counted {
             tracing::warn!(
                 event_id = self.event.id,
-                "an event was dropped before its handler had ended; its work was abandoned"
+                "an event was dropped before its handler ended; its work was abandoned"
             );
             self.receiver.0.counters.event(Outcome::Dropped);
         }

@@ -5,8 +5,7 @@ use http_body_util::BodyExt;
 use std::pin::pin;
 use tower::BoxError;
 
-/// Reads a body up to a limit. Its pieces are copied into one: kept side by side, a body in pieces of one byte would
-/// take thirty times its length.
+/// Reads a body up to a limit, into one buffer: a list of one-byte chunks would take thirty times the memory.
 pub(crate) async fn read<B>(body: B, limit: usize) -> Result<Bytes, Answer>
 where
     B: Body,
@@ -16,7 +15,7 @@ where
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            tracing::debug!(error = error.into(), "a body did not come to its end");
+            tracing::debug!(error = error.into(), "a body was incomplete");
             Answer::body_unreadable()
         })?;
         let Ok(mut data) = frame.into_data() else { continue };

@@ -1,54 +1,58 @@
 use crate::counters::Counters;
-use crate::receiver::{Options, Shared};
-use crate::under_way::UnderWay;
+use crate::receiver::{Options, ReceiverParts};
+use crate::running_tasks::RunningTasks;
 use crate::{Challenge, Clock, Ledger, Receiver};
 use aldaba_signature::inbound::Inspector;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a copy waits for the end of work on the same event.
-pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a copy waits while another copy of its event is handled.
+pub const DEFAULT_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest body that is taken.
+/// The former name of [`DEFAULT_WAIT_TIMEOUT`].
+#[deprecated(note = "use `DEFAULT_WAIT_TIMEOUT`")]
+pub const DEFAULT_PATIENCE: Duration = DEFAULT_WAIT_TIMEOUT;
+
+/// The maximum length of a body, in bytes.
 pub const DEFAULT_MAX_BODY: usize = 1024 * 1024;
 
-/// How long a body may take to come.
+/// How long a body may take to arrive.
 pub const DEFAULT_BODY_TIME: Duration = Duration::from_secs(10);
 
-/// How long a handler may take. Far beyond what senders wait for, because it goes on without them; without a limit one
-/// that hangs would hold its transaction for ever.
+/// How long a handler may take. Longer than senders wait, because a handler goes on without its sender. A limit is
+/// necessary: a handler that hangs would hold its transaction forever.
 pub const DEFAULT_HANDLER_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// How long an action after the commit may take.
 pub const DEFAULT_AFTER_COMMIT_TIME: Duration = Duration::from_secs(60);
 
-/// What a sender is told when the handler has failed. Its work is rolled back and the event not marked, either way.
+/// The answer when the handler fails. Either way its work is rolled back and the event is not marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// 500, so that it sends the event again.
+    /// 500: the sender retries.
     #[default]
     AskAgain,
-    /// 200 `{"received": true, "error": "…"}`: the sender takes the event for delivered and never sends it again by
-    /// itself. **The event is lost**, unless somebody reads the log and sends it again by hand.
+    /// 200 `{"received": true, "error": "…"}`: the sender considers the event delivered and does not retry. **The event
+    /// is lost** unless somebody reads the log and sends it again.
     Acknowledge,
 }
 
-/// What becomes of a handler whose sender closes the connection before it has the answer. Only the layer knows of that.
+/// What happens to a handler whose sender closes the connection before the answer. Only the layer notices that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenSenderLeaves {
-    /// The handler goes on to its end in a task of its own, and its work is committed: the copy that the sender sends
-    /// next is a duplicate. A handler that takes longer than its sender waits would otherwise never come to an end.
+    /// The handler continues in its own task, and its work is committed: the sender's next copy is a duplicate. Otherwise a
+    /// handler that takes longer than its sender waits would never finish.
     #[default]
     Finish,
-    /// The handler is dropped where it waits, and its work abandoned. With a transaction nothing of it stays; with a
-    /// lease everything stays that it did outside, and the next copy does it again.
+    /// The handler is dropped and its work abandoned. A transaction is rolled back. With a lease the effects stay, and
+    /// happen again with the next copy.
     Stop,
 }
 
-/// Sets what a receiver does beside the default.
+/// Builds a [`Receiver`] with other options than the defaults.
 pub struct Builder<L> {
     inspector: Inspector,
     ledger: L,
@@ -59,7 +63,7 @@ pub struct Builder<L> {
 impl<L: Ledger> Builder<L> {
     pub(crate) fn new(inspector: Inspector, ledger: L) -> Self {
         let options = Options {
-            patience: DEFAULT_PATIENCE,
+            wait_timeout: DEFAULT_WAIT_TIMEOUT,
             on_failure: OnFailure::default(),
             when_sender_leaves: WhenSenderLeaves::default(),
             max_body: DEFAULT_MAX_BODY,
@@ -72,71 +76,78 @@ impl<L: Ledger> Builder<L> {
         Self { inspector, ledger, name: "webhooks".into(), options }
     }
 
-    /// The label `receiver` of its metrics, `webhooks` if none is given. For programs with several.
+    /// Sets the label `receiver` of the metrics, for programs with several receivers. Default: `webhooks`.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How long a copy waits for the end of work on the same event, 10 s if nothing is said. It should be shorter than
-    /// the sender's timeout.
+    /// Sets how long a copy waits while another copy of its event is handled. It should be shorter than the sender's
+    /// timeout. Default: 10 s.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.options.patience = patience;
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.options.wait_timeout = timeout;
         self
     }
 
-    /// What the sender is told when the handler fails.
+    /// The former name of [`Builder::wait_timeout`].
+    #[deprecated(note = "use `wait_timeout`")]
+    #[must_use]
+    pub fn patience(self, timeout: Duration) -> Self {
+        self.wait_timeout(timeout)
+    }
+
+    /// Sets the answer when the handler fails.
     #[must_use]
     pub fn on_failure(mut self, choice: OnFailure) -> Self {
         self.options.on_failure = choice;
         self
     }
 
-    /// What becomes of a handler whose sender has gone.
+    /// Sets what happens to a handler whose sender closes the connection.
     #[must_use]
     pub fn when_sender_leaves(mut self, choice: WhenSenderLeaves) -> Self {
         self.options.when_sender_leaves = choice;
         self
     }
 
-    /// The longest body in bytes, 1 MiB if nothing is said. A longer one is answered with 413.
+    /// Sets the maximum length of a body in bytes; a longer one is answered with 413. Default: 1 MiB.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.options.max_body = bytes;
         self
     }
 
-    /// How long the layer waits for a body, 10 s if nothing is said.
+    /// Sets how long the layer waits for a body. Default: 10 s.
     #[must_use]
     pub fn body_time(mut self, time: Duration) -> Self {
         self.options.body_time = time;
         self
     }
 
-    /// How long the layer lets a handler run, 5 min if nothing is said. Past it, the handler has failed.
+    /// Sets the time limit of a handler; after it the handler has failed. Default: 5 min.
     #[must_use]
     pub fn handler_time(mut self, time: Duration) -> Self {
         self.options.handler_time = time;
         self
     }
 
-    /// How long each action after a commit may run, 60 s if nothing is said.
+    /// Sets the time limit of each action after a commit. Default: 60 s.
     #[must_use]
     pub fn after_commit_time(mut self, time: Duration) -> Self {
         self.options.after_commit_time = time;
         self
     }
 
-    /// Answers the sender's question whether this is a receiver, where that comes without a signature. It is no event.
+    /// Answers a sender's unsigned challenge. A challenge is not an event.
     #[must_use]
     pub fn challenge(mut self, challenge: Challenge) -> Self {
         self.options.challenge = Some(challenge);
         self
     }
 
-    /// Another clock than the machine's, for tests.
+    /// Sets the clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = clock;
@@ -145,12 +156,12 @@ impl<L: Ledger> Builder<L> {
 
     /// Builds the receiver.
     pub fn build(self) -> Receiver<L> {
-        Receiver(Arc::new(Shared {
+        Receiver(Arc::new(ReceiverParts {
             inspector: self.inspector,
             ledger: self.ledger,
             options: self.options,
             counters: Counters::named(self.name),
-            under_way: UnderWay::none(),
+            running_tasks: RunningTasks::none(),
         }))
     }
 }

@@ -3,22 +3,22 @@ use aldaba_signature::inbound::challenge;
 use http::Method;
 use std::fmt;
 
-/// How a sender asks, before its first event and without a signature, whether an address is a receiver's. The challenges
-/// that are signed (Slack, Zoom) are part of their recipes, and need none of this.
+/// An unsigned request by which a sender tests, before its first event, that a URL is a receiver. Signed challenges
+/// (Slack, Zoom) are part of their recipes and need no setting.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Challenge {
-    /// Meta: a GET that shows the verify token, and gets its `hub.challenge` back.
+    /// Meta: a GET with the verify token; the answer is its `hub.challenge`.
     Meta {
-        /// What was typed in at Meta. An empty one fits nothing.
+        /// The token that was entered at Meta. An empty token matches nothing.
         verify_token: String,
     },
-    /// Microsoft Graph: a POST with a `validationToken` in its query, which it gets back. Anybody can ask that.
+    /// Microsoft Graph: a POST with a `validationToken` in its query, which is the answer. Anybody can send one.
     MicrosoftGraph,
 }
 
 impl Challenge {
-    /// Answers the challenge of Meta's platforms for the given verify token.
+    /// The challenge of Meta's platforms, with this verify token.
     pub fn meta(verify_token: impl Into<String>) -> Self {
         Self::Meta { verify_token: verify_token.into() }
     }
@@ -33,9 +33,9 @@ impl Challenge {
 }
 
 impl<L: Ledger> Receiver<L> {
-    /// What to answer if this is the challenge that the receiver was made with
-    /// ([`Builder::challenge`](crate::Builder::challenge)); `None`, if it is not. The layer asks by itself. In other
-    /// frameworks it comes before [`Receiver::handle`], which is not told of queries.
+    /// Answers a challenge of the kind that [`Builder::challenge`](crate::Builder::challenge) has set; `None` for any
+    /// other request. The layer calls this itself. In other frameworks call it before [`Receiver::handle`], which does not
+    /// see the query.
     pub fn challenge(&self, method: &Method, query: Option<&str>) -> Option<Answer> {
         let answer = self.0.options.challenge.as_ref()?.answer(method, query?)?;
         let answer = Answer::challenge(answer);

@@ -1,4 +1,4 @@
-//! Marks that no sender asks about any more are removed, daily.
+//! The daily removal of old marks.
 
 use crate::{Ledger, LedgerError, Receiver};
 use std::fmt;
@@ -10,28 +10,28 @@ use tokio::task::JoinHandle;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a mark is kept: longer than any sender of note tries again by itself.
+/// How long a mark is kept: longer than any known sender retries.
 pub const DEFAULT_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A cleanup that failed is tried again after this long, or at its usual time if that is sooner.
-const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(5 * 60);
+/// A failed cleanup is retried after this time, or at its usual time if that is sooner.
+const RETRY_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// How long it rests between two at least, whatever was said.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The minimum time between two cleanups, whatever the setting.
+const MIN_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long one cleanup may take. One that hangs would be the last.
-const LONGEST_RUN: Duration = Duration::from_secs(60 * 60);
+/// How long one cleanup may take. Without a limit, one that hangs would be the last.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// What the last cleanup has done.
+/// The result of one cleanup.
 #[derive(Clone, Debug)]
 pub struct CleanupReport {
-    /// How many there were before, since the task began, failed ones too.
+    /// The number of cleanups before this one since the task started, including failed ones.
     pub runs: u64,
-    /// How many marks were removed, or why none could be.
+    /// The number of removed marks, or the error.
     pub removed: Result<u64, Arc<LedgerError>>,
 }
 
-/// Cleans a receiver's ledger at regular times.
+/// Cleans a receiver's ledger periodically.
 pub struct Cleanup<L> {
     receiver: Receiver<L>,
     keep: Duration,
@@ -47,35 +47,34 @@ pub struct CleanupTask {
 }
 
 impl<L: Ledger> Cleanup<L> {
-    /// Daily, of marks older than 30 days.
+    /// A daily cleanup of marks older than 30 days.
     pub fn of(receiver: &Receiver<L>) -> Self {
         Self { receiver: receiver.clone(), keep: DEFAULT_KEEP, every: DAY, report: Box::new(|_| {}) }
     }
 
-    /// How long marks are kept. An event that comes again after its mark is gone is handled again: keep marks for as long as
-    /// the sender tries, and for as long as somebody may send an event again by hand.
+    /// Sets how long marks are kept. An event that is sent again after its mark was removed is handled again: keep marks for
+    /// as long as the sender retries, and for as long as somebody may resend an event.
     #[must_use]
     pub fn keep(mut self, keep: Duration) -> Self {
         self.keep = keep;
         self
     }
 
-    /// How often it runs. The first run is at the start: a program that is deployed every day would have none otherwise.
+    /// Sets the period. The first run is at the start: otherwise a program that is deployed daily would have no run.
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
         self
     }
 
-    /// Called after every run.
+    /// Sets a callback that runs after every cleanup.
     #[must_use]
     pub fn report(mut self, report: impl Fn(&CleanupReport) + Send + Sync + 'static) -> Self {
         self.report = Box::new(report);
         self
     }
 
-    /// Begins, in a task of the current tokio runtime. Several processes may do it on one ledger: what one has removed
-    /// the others do not find.
+    /// Starts the cleanup in a task of the current tokio runtime. Several processes may clean one ledger.
     pub fn start(self) -> CleanupTask {
         let (sender, reports) = watch::channel(None);
         CleanupTask { task: tokio::spawn(self.run(sender)), reports }
@@ -84,46 +83,46 @@ impl<L: Ledger> Cleanup<L> {
     async fn run(self, reports: watch::Sender<Option<CleanupReport>>) {
         for runs in 0.. {
             let removed = self.run_once().await;
-            let pause = if removed.is_ok() { self.every } else { self.every.min(AGAIN_AFTER_FAILURE) };
+            let pause = if removed.is_ok() { self.every } else { self.every.min(RETRY_DELAY) };
             match &removed {
-                Ok(removed) => tracing::info!(removed, keep = ?self.keep, "old marks of events were removed"),
+                Ok(removed) => tracing::info!(removed, keep = ?self.keep, "removed old marks"),
                 Err(error) => {
-                    tracing::error!(%error, again_in = ?pause, "old marks of events could not be removed");
+                    tracing::error!(%error, again_in = ?pause, "old marks could not be removed");
                 }
             }
             let report = CleanupReport { runs, removed: removed.map_err(Arc::new) };
             self.tell(&report);
             reports.send_replace(Some(report));
-            tokio::time::sleep(pause.max(SHORTEST_PAUSE)).await;
+            tokio::time::sleep(pause.max(MIN_PAUSE)).await;
         }
     }
 
-    /// A panic of whoever hears of it would end the cleanup for good, and nobody would know.
+    /// Calls the callback. A panic there must not end the cleanup.
     fn tell(&self, report: &CleanupReport) {
         let told = std::panic::catch_unwind(AssertUnwindSafe(|| (self.report)(report)));
         if told.is_err() {
-            tracing::error!("what was to be told of a cleanup panicked; the cleanup goes on");
+            tracing::error!("the callback of a cleanup panicked; the cleanup continues");
         }
     }
 
     async fn run_once(&self) -> Result<u64, LedgerError> {
-        match tokio::time::timeout(LONGEST_RUN, self.receiver.clean(self.keep)).await {
+        match tokio::time::timeout(CLEANUP_TIMEOUT, self.receiver.clean(self.keep)).await {
             Ok(removed) => removed,
             Err(_) => {
                 self.receiver.0.counters.cleanup_failed();
-                Err(LedgerError::Unavailable("the cleanup took too long and was ended".into()))
+                Err(LedgerError::Unavailable("the cleanup exceeded its time limit and was cancelled".into()))
             }
         }
     }
 }
 
 impl CleanupTask {
-    /// What the last run has done, and word of the next.
+    /// The report of the last run; the channel changes with each run.
     pub fn reports(&self) -> watch::Receiver<Option<CleanupReport>> {
         self.reports.clone()
     }
 
-    /// Ends it, and waits until it has. A run that is under way is broken off; what it has removed stays removed.
+    /// Stops the task and waits for its end. A running cleanup is cancelled; what it has removed stays removed.
     pub async fn stop(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;

@@ -1,21 +1,21 @@
-//! Time, read nowhere else in this crate.
+//! The clocks of this crate.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
-/// The time of day, against which timestamps of senders are held.
+/// The time of day, with which the timestamps of senders are compared.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 impl Clock {
-    /// The machine's.
+    /// The clock of the machine.
     pub fn system() -> Self {
         Self::reading(system_seconds)
     }
 
-    /// One of the caller's own, in seconds since 1970. For tests.
+    /// A clock for tests: a function that returns seconds since 1970.
     pub fn reading(seconds: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(seconds))
     }
@@ -37,13 +37,13 @@ fn system_seconds() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// For measuring how long something takes.
+/// The monotonic clock, for durations.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate reads the clock")]
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 
-/// The present moment, as records say it.
+/// The current time as records store it.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate reads the calendar")]
 pub(crate) fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())

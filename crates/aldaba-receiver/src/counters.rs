@@ -1,4 +1,4 @@
-//! What is counted, through the `metrics` facade and for whoever has no backend of metrics.
+//! The metrics of a receiver, for the `metrics` facade and for programs without a metrics backend.
 
 use crate::Outcome;
 use crate::after_commit::Ending;
@@ -13,17 +13,17 @@ const AFTER_COMMIT: &str = "aldaba_receiver_after_commit_total";
 const CLEANED: &str = "aldaba_receiver_cleaned_marks_total";
 const CLEANUPS: &str = "aldaba_receiver_cleanups_total";
 
-/// How many of the events that were handled were copies.
+/// How many of the handled events were duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DuplicateRate {
-    /// Events that were answered as new or as duplicate since the receiver was made.
+    /// Events answered as new or as duplicate since the receiver was built.
     pub total: u64,
     /// How many of these were duplicates.
     pub duplicates: u64,
 }
 
 impl DuplicateRate {
-    /// From 0 to 1; 0 where nothing came.
+    /// From 0 to 1; 0 before the first event.
     pub fn ratio(self) -> f64 {
         // Exact up to 2^53 events.
         if self.total == 0 { 0.0 } else { self.duplicates as f64 / self.total as f64 }
@@ -80,17 +80,17 @@ impl Counters {
     }
 }
 
-/// Tells the installed recorder of metrics what the counters mean. Every receiver does it when it is made; call it again
-/// where the recorder is installed later.
+/// Describes the metrics to the installed recorder. Every receiver does this when it is built; call it again after
+/// installing a recorder later.
 pub fn describe_metrics() {
-    describe_counter!(EVENTS, Unit::Count, "Requests by what became of them");
-    describe_histogram!(HANDLER_SECONDS, Unit::Seconds, "How long handlers took, with the commit");
-    describe_counter!(AFTER_COMMIT, Unit::Count, "Actions after a commit by how they ended");
-    describe_counter!(CLEANED, Unit::Count, "Marks of events removed because they were old");
+    describe_counter!(EVENTS, Unit::Count, "Requests by outcome");
+    describe_histogram!(HANDLER_SECONDS, Unit::Seconds, "Duration of handlers, including the commit");
+    describe_counter!(AFTER_COMMIT, Unit::Count, "Actions after a commit by result");
+    describe_counter!(CLEANED, Unit::Count, "Old marks removed");
     describe_counter!(
         LEASES_EXPIRED,
         Unit::Count,
-        "Leases that ended while their events were being handled, by how"
+        "Leases that ended while their events were handled, by cause"
     );
-    describe_counter!(CLEANUPS, Unit::Count, "Cleanups by how they ended");
+    describe_counter!(CLEANUPS, Unit::Count, "Cleanups by result");
 }

@@ -5,14 +5,14 @@ use sha2::{Digest, Sha256};
 use std::fmt::{self, Display};
 use std::future::Future;
 
-/// An event whose signature was checked.
+/// An event with a verified signature.
 #[derive(Clone)]
 pub struct Event {
-    /// What its sender calls it, the same whenever it is sent again.
+    /// The sender's id of the event; each copy has the same id.
     pub id: String,
-    /// Empty where the sender says nothing of it.
+    /// The type of the event; empty if the sender names none.
     pub event_type: String,
-    /// The exact bytes that came.
+    /// The exact bytes of the body.
     pub body: Bytes,
     /// All headers of the request.
     pub headers: HeaderMap,
@@ -20,7 +20,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event made by hand, such as for the tests of a ledger. Whoever makes one answers for what it says.
+    /// Builds an event without verification, for example to test a ledger.
     pub fn new(
         id: impl Into<String>,
         event_type: impl Into<String>,
@@ -36,20 +36,20 @@ impl Event {
         }
     }
 
-    /// What tells its body from another one.
+    /// The SHA-256 digest of the body.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.body).into()
     }
 
-    /// Leaves something for the time after the commit, such as a mail. It runs if the event's effect was committed, and
-    /// only then: not where the handler fails, and not for a duplicate. The answer does not wait for it and does not
-    /// depend on it; an error or a panic is logged and counted.
+    /// Adds an action to run after the commit, such as sending a mail. It runs only if the event's effect was committed: not
+    /// after a failed handler, and not for a duplicate. The answer does not wait for it; an error or a panic is logged and
+    /// counted.
     ///
-    /// It is left before the handler ends. What a task of its own leaves later does not run, and the log says so.
+    /// Add it before the handler returns. An action that is added later does not run, and the log says so.
     ///
-    /// It runs at most once: a process that is killed between the commit and the action does not come back to it, nor is
-    /// there an action where nobody learns of the commit: the connection is lost, or it takes longer than 60 s. What must
-    /// happen belongs into the transaction, such as a row that a worker sends off.
+    /// It runs at most once. It does not run if the process is killed between the commit and the action, if the connection
+    /// is lost during the commit, or if the commit takes longer than 60 s. What must happen belongs in the transaction: for
+    /// example a row that a worker sends.
     pub fn after_commit<F, E>(&self, action: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -58,14 +58,14 @@ impl Event {
         if !self.actions.add(action) {
             tracing::error!(
                 event_id = self.id,
-                "an action was left for after a commit when its event had ended; it does not run"
+                "an action was added after its event had ended; it does not run"
             );
         }
     }
 }
 
 impl fmt::Debug for Event {
-    // Headers and body hold what belongs into no log.
+    // Headers and body may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")
             .field("id", &self.id)

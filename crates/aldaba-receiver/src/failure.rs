@@ -2,13 +2,14 @@ use http::{HeaderValue, StatusCode};
 use std::error::Error;
 use tower::BoxError;
 
-/// What is said of an error that was not made for the sender's eyes.
-const UNTOLD: &str = "the event could not be processed";
+/// The text for errors that the sender must not see.
+const GENERIC_ERROR: &str = "the event could not be processed";
 
-/// A handler has failed. What it did in its transaction is rolled back, and the event is anybody's again.
+/// The failure of a handler. Its transaction is rolled back, and the next copy can claim the event.
 ///
-/// `?` makes one of any [`Error`]; [`Failure::caused_by`] of those that are none themselves. Its text goes to the log and not to the sender, who is a stranger: a database's error
-/// names tables and hosts. [`Failure::telling`] says something to the sender.
+/// `?` converts any [`Error`]; [`Failure::caused_by`] converts the error types that do not implement [`Error`]. The text goes
+/// to the log and not to the sender: an error of a database names tables and hosts. [`Failure::telling`] also tells the
+/// sender.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(crate) logged: String,
@@ -19,30 +20,30 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// For the log. The sender hears only that the event could not be processed.
+    /// A failure with a text for the log. The sender gets a general text.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             logged: text.into(),
-            told: UNTOLD.into(),
+            told: GENERIC_ERROR.into(),
             status: StatusCode::INTERNAL_SERVER_ERROR,
             retry_after: None,
         }
     }
 
-    /// For the log and for the sender.
+    /// A failure with a text for the log and for the sender.
     pub fn telling(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { told: text.clone(), ..Self::new(text) }
     }
 
-    /// For the log, of what `?` does not turn into a failure, because it is an error only once it is opened:
-    /// `Box<dyn Error + Send + Sync>`, and what the crates `anyhow` and `eyre` make. `.map_err(Failure::caused_by)?`
+    /// A failure for the log, from an error type that `?` cannot convert: `Box<dyn Error + Send + Sync>`, and the errors of
+    /// the crates `anyhow` and `eyre`. Use it as `.map_err(Failure::caused_by)?`.
     pub fn caused_by(error: impl Into<BoxError>) -> Self {
         Self::new(with_causes(&*error.into()))
     }
 
-    /// Answers with this status in place of 500, if it is one that every sender tries again after: 5xx or 429. Others
-    /// stay 500, because some senders take a 4xx for the last word, and the event is not handled.
+    /// Answers with this status instead of 500, if every sender retries after it: 5xx or 429. Any other status stays 500,
+    /// because some senders do not retry after a 4xx.
     pub fn with_status(mut self, status: StatusCode) -> Self {
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             self.status = status;
@@ -62,7 +63,7 @@ impl<E: Error> From<E> for Failure {
     }
 }
 
-/// Some errors say nothing without what caused them ("db error").
+/// The text of an error and its causes: some errors say nothing on their own ("db error").
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

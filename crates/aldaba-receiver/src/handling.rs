@@ -1,4 +1,4 @@
-//! One event from its request to its answer, with everything around the handler that can go wrong.
+//! One event from its request to its answer, including panics and timeouts of the handler.
 
 use crate::begun::Begun;
 use crate::slot::Slot;
@@ -12,11 +12,11 @@ use std::panic::AssertUnwindSafe;
 use tracing::Instrument;
 
 impl<L: Ledger> Receiver<L> {
-    /// Opens the request, runs the handler if the event is new, ends it, and says what to answer: all that the layer does
-    /// once it has the body, for frameworks that are not of tower. Method and headers are copied, because the handler
-    /// may outlive the request.
+    /// Opens the request, runs the handler if the event is new, ends the event and returns the answer. For frameworks that
+    /// are not built on tower; it does what the layer does once it has the body. Method and headers are copied, because the
+    /// handler may outlive the request.
     ///
-    /// The work is given back when it is dropped, at the handler's end at the latest.
+    /// The handler must drop the work before it returns.
     pub async fn handle<H, F>(&self, method: &Method, headers: &HeaderMap, body: Bytes, handler: H) -> Answer
     where
         H: FnOnce(Event, Held<L>) -> F + Send + 'static,
@@ -24,7 +24,7 @@ impl<L: Ledger> Receiver<L> {
     {
         let lend = async move |event, slot: Slot<L::Work>| match slot.take() {
             Some(work) => handler(event, Held::of_taken(work)).await,
-            None => unreachable!("a work that nobody else knows of is there"),
+            None => unreachable!("the work has not been taken yet"),
         };
         self.run(method.clone(), headers.clone(), body, lend).await
     }
@@ -49,11 +49,11 @@ impl<L: Ledger> Receiver<L> {
         };
         match self.0.options.when_sender_leaves {
             WhenSenderLeaves::Stop => work.await,
-            // A task goes on when nobody waits for it. The claim is in it too, so that it is never broken off half-way.
+            // A task continues when nobody waits for it. It includes the claim, so that a claim is never cancelled halfway.
             WhenSenderLeaves::Finish => match tokio::spawn(work.in_current_span()).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    tracing::error!(%error, "an event's task did not come to its end");
+                    tracing::error!(%error, "the task of an event did not finish");
                     self.0.counters.event(Outcome::Unavailable);
                     Answer::unavailable()
                 }
@@ -74,7 +74,9 @@ impl<L: Ledger> Receiver<L> {
         let result = match tokio::time::timeout(limit, call).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(Failure::new(format!("the handler panicked: {}", panic_text(&*panic)))),
-            Err(_) => Err(Failure::new(format!("the handler took longer than {limit:?} and was ended"))),
+            Err(_) => Err(Failure::new(format!(
+                "the handler exceeded its time limit of {limit:?} and was cancelled"
+            ))),
         };
         task.end(owner.close(), result).await
     }
@@ -85,5 +87,5 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a text")
+        .unwrap_or("no message")
 }

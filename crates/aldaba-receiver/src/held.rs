@@ -1,5 +1,5 @@
-//! What a handler below the layer works in. Handlers of axum take these as arguments; others take them from the
-//! request's extensions.
+//! The work of an event as handlers below the layer get it. Handlers of axum take it as an argument; others take it from
+//! the request's extensions.
 
 use crate::slot::{Slot, Taken};
 use crate::{Event, Guarantee, Ledger};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use thiserror::Error;
 
-/// What a handler asked for is not there: a mistake of the program.
+/// Why a handler cannot get its event or its work: a mistake in the program.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misplaced {
@@ -22,25 +22,23 @@ pub enum Misplaced {
         "the receiver around this route has another ledger than the handler asks for: both must name the same type"
     )]
     OtherLedger,
-    /// The work of the event was taken before; it can be taken once.
-    #[error("the work of this event is taken already: a handler can take it once")]
+    /// The work of the event was taken before.
+    #[error("the work of this event was already taken: a handler can take it once")]
     Taken,
     /// Two receivers are around the route.
     #[error(
-        "two receivers are around this route, and one would wait for the other: leave `.layer(receiver.layer())` in one place, at the route or around the router"
+        "two receivers are around this route, and one would wait for the other: keep `.layer(receiver.layer())` in one place, on the route or on the router"
     )]
     Nested,
 }
 
-/// The work of the event, whatever its ledger is. [`Transaction`] and [`Lease`] say which kind is meant, and do not build
-/// with the other.
+/// The work of an event with any ledger. [`Transaction`] and [`Lease`] compile only with the matching kind of ledger.
 pub struct Held<L: Ledger>(Taken<L::Work>);
 
-/// The transaction in which the event is marked. What the handler does in it is committed with the mark when the
-/// handler has answered 2xx, and rolled back otherwise. It is given back when it is dropped: a handler has nothing to
-/// commit, and cannot forget to.
+/// The transaction in which the event is marked. The receiver commits it when the handler succeeds, and rolls it back
+/// otherwise. Drop it when you are done; there is nothing to commit.
 ///
-/// Only ledgers that promise [`Guarantee::ExactlyOnceEffect`] have one:
+/// Only ledgers with [`Guarantee::ExactlyOnceEffect`] have one:
 ///
 /// ```compile_fail
 /// # use aldaba_receiver::{Transaction, http::Extensions, lease::MemoryLeases};
@@ -48,8 +46,8 @@ pub struct Held<L: Ledger>(Taken<L::Work>);
 /// ```
 pub struct Transaction<L: Ledger>(Taken<L::Work>);
 
-/// The lease of the event. What the handler does is **not** undone when it fails, and is done again after a crash before the
-/// mark: at least once.
+/// The lease of the event: at least once. A failed handler is **not** undone, and after a crash before the mark the event
+/// is handled again.
 ///
 /// ```
 /// # use aldaba_receiver::{Lease, Misplaced, http::Extensions, lease::MemoryLeases};
@@ -59,7 +57,7 @@ pub struct Transaction<L: Ledger>(Taken<L::Work>);
 pub struct Lease<L: Ledger>(Taken<L::Work>);
 
 impl Event {
-    /// The event of a request that has come through the layer.
+    /// The event of a request that passed the layer.
     pub fn of(extensions: &Extensions) -> Result<&Self, Misplaced> {
         extensions.get().ok_or(Misplaced::NoLayer)
     }
@@ -70,19 +68,19 @@ impl<L: Ledger> Held<L> {
         Self(work)
     }
 
-    /// Takes the work of a request that has come through the layer.
+    /// Takes the work of a request that passed the layer.
     pub fn of(extensions: &Extensions) -> Result<Self, Misplaced> {
         take::<L>(extensions).map(Self)
     }
 }
 
 impl<L: Ledger> Transaction<L> {
-    /// Takes the transaction of a request that has come through the layer.
+    /// Takes the transaction of a request that passed the layer.
     pub fn of(extensions: &Extensions) -> Result<Self, Misplaced> {
         const {
             assert!(
                 matches!(L::GUARANTEE, Guarantee::ExactlyOnceEffect),
-                "this ledger gives leases, which roll nothing back: take `Lease` in place of `Transaction`"
+                "this ledger gives leases, which roll nothing back: take `Lease` instead of `Transaction`"
             );
         }
         take::<L>(extensions).map(Self)
@@ -90,12 +88,12 @@ impl<L: Ledger> Transaction<L> {
 }
 
 impl<L: Ledger> Lease<L> {
-    /// Takes the lease of a request that has come through the layer.
+    /// Takes the lease of a request that passed the layer.
     pub fn of(extensions: &Extensions) -> Result<Self, Misplaced> {
         const {
             assert!(
                 matches!(L::GUARANTEE, Guarantee::AtLeastOnce),
-                "this ledger gives transactions: take `Transaction` in place of `Lease`"
+                "this ledger gives transactions: take `Transaction` instead of `Lease`"
             );
         }
         take::<L>(extensions).map(Self)
@@ -107,7 +105,7 @@ fn take<L: Ledger>(extensions: &Extensions) -> Result<Taken<L::Work>, Misplaced>
     extensions.get::<Slot<L::Work>>().ok_or(Misplaced::OtherLedger)?.take().ok_or(Misplaced::Taken)
 }
 
-macro_rules! leads_to_the_work {
+macro_rules! deref_to_work {
     ($($name:ident),*) => {$(
         impl<L: Ledger> Deref for $name<L> {
             type Target = L::Work;
@@ -131,4 +129,4 @@ macro_rules! leads_to_the_work {
     )*};
 }
 
-leads_to_the_work!(Held, Transaction, Lease);
+deref_to_work!(Held, Transaction, Lease);

@@ -1,4 +1,4 @@
-//! The receiver around any tower service that handles the event.
+//! The receiver as a tower layer.
 
 use crate::body::read;
 use crate::slot::Slot;
@@ -14,15 +14,15 @@ use http_body_util::Full;
 use std::task::{Context, Poll};
 use tower::{BoxError, Layer, Service};
 
-/// Puts a [`Receiver`] around a service. The service is called for new events only, and finds the
-/// [`Event`] in the request's extensions and the exact body in the request.
+/// Wraps a service in a [`Receiver`]. The service is called for new events only. It finds the [`Event`] in the request's
+/// extensions and the exact body in the request.
 ///
-/// If it answers 2xx, the event's work is completed and the answer is the receiver's own. Anything else is a failure, and
-/// so are an error, a panic (where panics unwind) and a handler that takes too long: the work is abandoned.
+/// A 2xx answer completes the event's work; the receiver sends its own answer. Any other status, an error, a panic (if
+/// panics unwind) and a timeout are failures: the work is abandoned.
 #[derive(Debug)]
 pub struct ReceiverLayer<L>(Receiver<L>);
 
-/// A service with a receiver around it.
+/// A service that is wrapped in a receiver.
 #[derive(Debug)]
 pub struct ReceiverService<S, L> {
     inner: S,
@@ -30,7 +30,7 @@ pub struct ReceiverService<S, L> {
 }
 
 impl<L: Ledger> Receiver<L> {
-    /// A layer that puts this receiver around a service.
+    /// A layer that wraps a service in this receiver.
     pub fn layer(&self) -> ReceiverLayer<L> {
         ReceiverLayer(self.clone())
     }
@@ -67,7 +67,7 @@ where
         if Event::of(request.extensions()).is_ok() {
             return async { Ok(nested()) }.boxed();
         }
-        // The one that said it is ready is the one to call.
+        // Calls the service that has reported to be ready, not its clone.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
         let receiver = self.receiver.clone();
@@ -102,7 +102,7 @@ where
         parts.extensions.insert(slot);
         parts.extensions.insert(event);
         match inner.call(Request::from_parts(parts, body)).await {
-            // The body that the handler gave is dropped here, before its work is asked back, should it hold it.
+            // Drops the handler's body before its work is taken back: the body may hold the work.
             Ok(response) => verdict(&response),
             Err(error) => Err(Failure::new(error.into().to_string())),
         }
@@ -110,7 +110,7 @@ where
     receiver.run(method, headers, body, call).await
 }
 
-/// What a receiver is told by another one below it: the event is claimed already, and its own claim would wait for that.
+/// The answer of a receiver below another receiver. The event is already claimed; a second claim would wait for the first.
 fn nested() -> Response<Full<Bytes>> {
     tracing::error!("{}", Misplaced::Nested);
     let failure = Failure::telling(Misplaced::Nested.to_string());
@@ -119,7 +119,7 @@ fn nested() -> Response<Full<Bytes>> {
     response
 }
 
-/// What a handler's answer means.
+/// Translates the answer of a handler into success or failure.
 fn verdict<R>(response: &Response<R>) -> Result<(), Failure> {
     let status = response.status();
     if status.is_success() {
@@ -133,7 +133,7 @@ fn verdict<R>(response: &Response<R>) -> Result<(), Failure> {
 }
 
 impl<L: Ledger> Receiver<L> {
-    /// What can be refused without the body is refused before it is read.
+    /// Reads the body, after the checks that need no body.
     async fn take_body<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Answer>
     where
         B: Body,

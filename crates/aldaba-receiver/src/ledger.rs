@@ -1,6 +1,6 @@
-//! What remembers which events were handled. There are two kinds, and the difference is all that matters: a
-//! *transactional* ledger marks an event in the very transaction in which the handler works, so that both come
-//! true or neither; a *lease* ledger marks it beside the work, and a crash between the two makes it run again.
+//! Ledgers remember which events were handled. There are two kinds. A *transactional* ledger marks an event in the
+//! transaction of its handler: both are committed or neither. A *lease* ledger marks it separately: after a crash between
+//! the work and the mark the event is handled again.
 
 use crate::Event;
 use std::future::Future;
@@ -8,69 +8,69 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// How often an event that arrives has its effect.
+/// How often an event has its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// Once, as long as the handler does its business in the transaction that it is given.
+    /// Once, for everything that the handler writes in its transaction.
     ExactlyOnceEffect,
-    /// Once as a rule; again where a crash or an expired lease comes between the work and its mark.
+    /// Once as a rule; again after a crash or an expired lease between the work and its mark.
     AtLeastOnce,
 }
 
-/// What came of asking for an event.
+/// The result of a claim.
 #[derive(Debug)]
 pub enum Claim<W> {
-    /// Nobody has handled it: it is the caller's, until the work is completed, abandoned or dropped.
+    /// The event is new. The caller has it until the work is completed, abandoned or dropped.
     New(W),
-    /// It was handled before.
+    /// The event was handled before.
     Duplicate,
-    /// An event of this id was handled before, or is being handled, and its body is another one.
+    /// An event with this id and another body was handled before, or is being handled.
     OtherBody,
-    /// Somebody is still at it, and the caller's patience is over.
+    /// Another copy is still being handled, and the wait has timed out.
     InProgress,
 }
 
-/// The ledger could not do its part. Nothing was handled; except where a lease could not be completed: then the effect has
-/// happened, is not marked, and may happen again.
+/// The ledger failed. Nothing was handled, except when a lease could not be completed: then the effect happened, is not
+/// marked, and may happen again.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LedgerError {
-    /// It cannot be reached, or is in trouble: the sender should try again.
+    /// The ledger cannot be reached, or reports an error: the sender should retry.
     #[error("the ledger is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The work lost its lease, or its transaction could not be committed: it was not marked as done, as far as is known.
-    /// A connection can be lost between a commit and its answer; then the next copy finds out.
+    /// The lease expired, or the transaction could not be committed: the event is probably not marked. A connection can be
+    /// lost between a commit and its answer; then the next copy is a duplicate.
     #[error("the work was not completed: {0}")]
     Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Remembers which events were handled, so that each has its effect once.
+/// Remembers which events were handled.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no ledger",
-    note = "name the type of the ledger that the receiver was made with"
+    message = "`{Self}` is not a ledger",
+    note = "use the type of the ledger that the receiver was built with"
 )]
 pub trait Ledger: Send + Sync + 'static {
-    /// What the handler works in while the event is its own: a transaction, or a lease.
+    /// The work of a claimed event: a transaction or a lease.
     type Work: Work;
 
-    /// What the ledger promises about repeated events.
+    /// The guarantee of the ledger for repeated events.
     const GUARANTEE: Guarantee;
 
-    /// Takes an event for whoever asks first. While another one is at it, this waits for the end of that work, as
-    /// long as `patience` lasts.
+    /// Claims an event for the first caller. While another copy is being handled, this waits for its end, up to
+    /// `wait_timeout`.
     ///
-    /// A future that is dropped before its end must leave nothing claimed: some frameworks drop the futures of requests
-    /// whose connections were closed.
+    /// Dropping the future must leave nothing claimed: some frameworks drop the future of a request when its connection
+    /// closes.
     fn claim(
         &self,
         event: &Event,
-        patience: Duration,
+        wait_timeout: Duration,
     ) -> impl Future<Output = Result<Claim<Self::Work>, LedgerError>> + Send;
 
-    /// Keeps what a handler has failed with, after its work was abandoned. The note is no mark: the event is anybody's. The
-    /// answer does not wait for it, so that it may come after the next copy was handled; then it must change nothing.
+    /// Stores the error of a failed handler, after its work was abandoned. The note is not a mark: the next copy is handled.
+    /// The answer does not wait for the note. If a copy was handled meanwhile, the note must change nothing.
     ///
-    /// Where a ledger has no place for it, nothing is kept.
+    /// By default nothing is stored.
     fn note_failure(
         &self,
         event: &Event,
@@ -80,7 +80,7 @@ pub trait Ledger: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// What was noted of an event whose handler has failed. `None`: nothing, or it was handled since.
+    /// The stored error of an event. `None`: there is none, or the event was handled since.
     fn failure(
         &self,
         event_id: &str,
@@ -89,37 +89,37 @@ pub trait Ledger: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Removes marks that are older than this, and says how many there were. Notes of failures that are as old go too.
+    /// Removes marks older than this and returns their number. Failure notes of the same age are removed too.
     fn clean(&self, older_than: Duration) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 }
 
-/// An event whose handler has failed, and that was not handled since.
+/// An event whose handler failed and that was not handled since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedEvent {
     /// The type of the event.
     pub event_type: String,
-    /// What the handler failed with the last time, up to [`FailedEvent::LONGEST_ERROR`] bytes of it.
+    /// The last error of the handler, up to [`FailedEvent::LONGEST_ERROR`] bytes.
     pub error: String,
-    /// When that was, in UTC: `2026-01-31T12:30:45.678Z`.
+    /// The time of the failure in UTC: `2026-01-31T12:30:45.678Z`.
     pub failed_at: String,
 }
 
 impl FailedEvent {
-    /// How many bytes of an error are kept.
+    /// The maximum length of a stored error, in bytes.
     pub const LONGEST_ERROR: usize = 4096;
 
-    /// As much of an error as is kept.
+    /// Cuts an error to the maximum length.
     pub fn kept(error: &str) -> &str {
         &error[..error.floor_char_boundary(Self::LONGEST_ERROR)]
     }
 }
 
-/// An event that is being handled. Dropping it abandons it.
+/// The work of a claimed event. Dropping it abandons the event.
 pub trait Work: Send + 'static {
-    /// The handler has done its part: from now on the event is a duplicate.
+    /// Marks the event as handled: further copies are duplicates.
     fn complete(self) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// The handler has failed: the event is anybody's again.
+    /// Gives the event up after a failure: the next copy can claim it.
     fn abandon(self) -> impl Future<Output = ()> + Send;
 }
 
@@ -128,8 +128,8 @@ impl<L: Ledger> Ledger for Arc<L> {
 
     const GUARANTEE: Guarantee = L::GUARANTEE;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<Self::Work>, LedgerError> {
-        (**self).claim(event, patience).await
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<Self::Work>, LedgerError> {
+        (**self).claim(event, wait_timeout).await
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {

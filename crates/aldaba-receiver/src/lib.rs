@@ -1,17 +1,17 @@
-//! Receive webhooks so that each has its effect once: verify, deduplicate, run the handler, answer.
+//! Receives webhooks so that each event has its effect once: verify, deduplicate, run the handler, answer.
 //!
-//! How often an event has its effect depends on the ledger alone ([`Guarantee`]). With a transactional one the handler works
-//! in the transaction in which the event is marked, and both come true or neither. With leases an event may run again
-//! after a crash.
+//! How often an event has its effect depends on the ledger ([`Guarantee`]). With a transactional ledger the handler works in
+//! the transaction that marks the event: both are committed or neither. With leases an event may be handled again after a
+//! crash.
 //!
 //! | ledger | feature | an event has its effect |
 //! | --- | --- | --- |
 //! | `transactional::PostgresLedger`, `transactional::SqliteLedger`; for sqlx in the crate `aldaba-receiver-sqlx` | `postgres`, `sqlite` | exactly once, for what the handler writes in its [`Transaction`] |
-//! | `lease::RedisLeases` | `redis` | at least once; repeats are known, but for those after a crash or an expired lease |
-//! | [`lease::KeyValueLeases`] | | the same, where the store compares and swaps; else copies at the same time may each run |
+//! | `lease::RedisLeases` | `redis` | at least once; repeats happen only after a crash or an expired lease |
+//! | [`lease::KeyValueLeases`] | | the same if the store has compare-and-swap; otherwise concurrent copies may each be handled |
 //! | [`lease::MemoryLeases`] | | for tests: until the process ends |
 //!
-//! A [`Receiver`] is put around a handler as a tower layer ([`Receiver::layer`]), or called from any framework:
+//! A [`Receiver`] wraps a handler as a tower layer ([`Receiver::layer`]), or is called from any framework:
 //!
 //! ```
 //! use aldaba_receiver::lease::MemoryLeases;
@@ -27,7 +27,7 @@
 //! }
 //! ```
 //!
-//! The repository's `docs/receiving.md` has a whole program, and says what a crash does with each ledger.
+//! The repository's `docs/receiving.md` has a complete program, and describes the effect of a crash with each ledger.
 
 #![warn(missing_docs)]
 
@@ -39,7 +39,6 @@ mod begun;
 mod body;
 mod builder;
 mod challenge;
-mod chance;
 mod cleanup;
 mod clock;
 mod counters;
@@ -51,17 +50,20 @@ mod layer;
 pub mod lease;
 mod ledger;
 mod opening;
+mod random;
 mod receiver;
+mod running_tasks;
 mod slot;
 pub mod transactional;
-mod under_way;
 
 pub use aldaba_signature::inbound;
 pub use answer::{Answer, Outcome};
 pub use begun::Begun;
+#[expect(deprecated, reason = "the former name keeps working")]
+pub use builder::DEFAULT_PATIENCE;
 pub use builder::{
     Builder, DEFAULT_AFTER_COMMIT_TIME, DEFAULT_BODY_TIME, DEFAULT_HANDLER_TIME, DEFAULT_MAX_BODY,
-    DEFAULT_PATIENCE, OnFailure, WhenSenderLeaves,
+    DEFAULT_WAIT_TIMEOUT, OnFailure, WhenSenderLeaves,
 };
 pub use challenge::Challenge;
 pub use cleanup::{Cleanup, CleanupReport, CleanupTask, DEFAULT_KEEP};
@@ -76,7 +78,7 @@ pub use opening::Opening;
 pub use receiver::Receiver;
 pub use {bytes, http};
 
-// The very clients whose pools and connections the ledgers take and lend. Whoever uses them from here has no other version.
+// The database clients in the API of the ledgers. Programs that use them from here get the matching version.
 #[cfg(feature = "redis")]
 pub use redis;
 #[cfg(feature = "sqlite")]

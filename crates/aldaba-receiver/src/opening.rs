@@ -1,4 +1,4 @@
-//! From a request to the moment at which its handler may work.
+//! From a request to a claimed event.
 
 use crate::begun::{Begun, Task};
 use crate::{Answer, Claim, Event, Ledger, LedgerError, Receiver};
@@ -7,23 +7,23 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::time::Duration;
 
-/// What a ledger may take beside the patience. Past it, it counts as not available.
-pub(crate) const LEDGER_TIME: Duration = Duration::from_secs(10);
+/// How long a ledger may take besides the wait timeout. After that it counts as unavailable.
+pub(crate) const LEDGER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What came of a request.
+/// The result of opening a request.
 #[derive(Debug)]
 pub enum Opening<L: Ledger> {
-    /// There is nothing to handle: this is the answer.
+    /// There is nothing to handle; this is the answer.
     Answered(Answer),
-    /// The event is new, and the caller's until it is ended.
+    /// The event is new. The caller must end it.
     Begun(Begun<L>),
 }
 
 impl<L: Ledger> Receiver<L> {
-    /// Checks the signature before anything else is looked at, then asks the ledger whether the event is new. Waits while
-    /// somebody else is at the same event, as long as the patience lasts.
+    /// Checks the signature, then claims the event in the ledger. While another copy of the event is being handled, this
+    /// waits up to the wait timeout.
     ///
-    /// The body is taken as it came: any change to it, such as parsing and writing it again, breaks the signature.
+    /// Pass the exact bytes of the body: any change, such as parsing and serializing it, breaks the signature.
     pub async fn open(&self, method: &Method, headers: &HeaderMap, body: Bytes) -> Opening<L> {
         match self.try_open(method, headers, body).await {
             Ok(begun) => Opening::Begun(begun),
@@ -46,13 +46,13 @@ impl<L: Ledger> Receiver<L> {
                 tracing::error!(
                     event_id = event.id,
                     event_type = event.event_type,
-                    "an event came with an id that is known with another body; it was refused: the sender uses an id twice, \
-                     or somebody who has its secret changes events"
+                    "refused an event whose id is known with another body: the sender reuses ids, or somebody who has its \
+                     secret changes events"
                 );
                 Err(Answer::other_body())
             }
             Err(error) => {
-                tracing::error!(event_id = event.id, %error, "an event was refused because the ledger did not answer");
+                tracing::error!(event_id = event.id, %error, "refused an event because the ledger failed");
                 Err(Answer::unavailable())
             }
         }
@@ -75,19 +75,22 @@ impl<L: Ledger> Receiver<L> {
                 Ok(Event::new(id, event_type.unwrap_or_default(), body, headers.clone()))
             }
             Err(refusal) => {
-                tracing::debug!(%refusal, "a request was refused");
+                tracing::debug!(%refusal, "refused a request");
                 Err(Answer::refused(refusal.is_unauthorized(), refusal.to_string()))
             }
         }
     }
 
     async fn claim(&self, event: &Event) -> Result<Claim<L::Work>, LedgerError> {
-        let patience = self.0.options.patience;
-        match tokio::time::timeout(patience.saturating_add(LEDGER_TIME), self.0.ledger.claim(event, patience))
-            .await
+        let wait_timeout = self.0.options.wait_timeout;
+        match tokio::time::timeout(
+            wait_timeout.saturating_add(LEDGER_TIMEOUT),
+            self.0.ledger.claim(event, wait_timeout),
+        )
+        .await
         {
             Ok(claim) => claim,
-            Err(_) => Err(LedgerError::Unavailable("it did not answer in time".into())),
+            Err(_) => Err(LedgerError::Unavailable("no answer in time".into())),
         }
     }
 }

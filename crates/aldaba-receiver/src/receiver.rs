@@ -1,5 +1,5 @@
 use crate::counters::Counters;
-use crate::under_way::UnderWay;
+use crate::running_tasks::RunningTasks;
 use crate::{
     Builder, Challenge, Clock, DuplicateRate, Guarantee, Ledger, LedgerError, OnFailure, WhenSenderLeaves,
 };
@@ -8,21 +8,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Takes webhooks of one sender: checks them, hands each to its handler once, and says what to answer. Copies of it are
-/// handles on the same receiver.
-pub struct Receiver<L>(pub(crate) Arc<Shared<L>>);
+/// Receives the webhooks of one sender: verifies each, runs its handler once, and returns the answer. Clones are handles
+/// on the same receiver.
+pub struct Receiver<L>(pub(crate) Arc<ReceiverParts<L>>);
 
-pub(crate) struct Shared<L> {
+pub(crate) struct ReceiverParts<L> {
     pub(crate) inspector: Inspector,
     pub(crate) ledger: L,
     pub(crate) options: Options,
     pub(crate) counters: Counters,
-    pub(crate) under_way: UnderWay,
+    pub(crate) running_tasks: RunningTasks,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    pub(crate) patience: Duration,
+    pub(crate) wait_timeout: Duration,
     pub(crate) on_failure: OnFailure,
     pub(crate) when_sender_leaves: WhenSenderLeaves,
     pub(crate) max_body: usize,
@@ -34,33 +34,33 @@ pub(crate) struct Options {
 }
 
 impl<L: Ledger> Receiver<L> {
-    /// With the limits that suit most; [`Receiver::builder`] sets others.
+    /// A receiver with the default limits; [`Receiver::builder`] sets others.
     pub fn new(inspector: Inspector, ledger: L) -> Self {
         Self::builder(inspector, ledger).build()
     }
 
-    /// Begins to build a receiver that checks requests with `inspector` and remembers events in `ledger`.
+    /// A builder of a receiver that verifies requests with `inspector` and remembers events in `ledger`.
     pub fn builder(inspector: Inspector, ledger: L) -> Builder<L> {
         Builder::new(inspector, ledger)
     }
 
-    /// How often an event that arrives has its effect: what the ledger is able to promise.
+    /// The guarantee of the ledger: how often an event has its effect.
     pub const fn guarantee(&self) -> Guarantee {
         L::GUARANTEE
     }
 
-    /// The ledger that it was built with.
+    /// The ledger of this receiver.
     pub fn ledger(&self) -> &L {
         &self.0.ledger
     }
 
-    /// How many of the events were copies, since this receiver was made, in this process.
+    /// How many events were duplicates, since this receiver was built.
     pub fn duplicate_rate(&self) -> DuplicateRate {
         self.0.counters.duplicate_rate()
     }
 
-    /// Removes marks that are older than this, and says how many there were. An event whose mark is gone is new again:
-    /// keep marks for as long as the sender may send it, also by hand. [`Cleanup`](crate::Cleanup) does it daily.
+    /// Removes marks older than this and returns their number. An event without its mark is new again: keep marks for as long
+    /// as the sender may send the event, including manual resends. [`Cleanup`](crate::Cleanup) calls this daily.
     pub async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
         let cleaned = self.0.ledger.clean(older_than).await;
         match &cleaned {
@@ -70,11 +70,10 @@ impl<L: Ledger> Receiver<L> {
         cleaned
     }
 
-    /// Lets handlers and actions after commits end, for this long at most, and says how many had not. For the end of a
-    /// program: a handler goes on when its sender has gone, and a server that has closed its connections does not
-    /// know of it.
+    /// Waits for running handlers and actions, up to `limit`, and returns how many still run. Call it before the program
+    /// ends: a handler continues after its sender has disconnected, and an HTTP server does not wait for it.
     pub async fn finish(&self, limit: Duration) -> usize {
-        self.0.under_way.ended(limit).await
+        self.0.running_tasks.ended(limit).await
     }
 }
 

@@ -1,65 +1,65 @@
-//! The work of an event, while the handler may take it and has to give it back.
+//! Lends the work of an event to its handler and takes it back.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where the handler finds its work. In the extensions of the request.
-pub(crate) struct Slot<W>(Arc<Mutex<Place<W>>>);
+/// Holds the work for the handler, in the extensions of the request.
+pub(crate) struct Slot<W>(Arc<Mutex<SlotState<W>>>);
 
-enum Place<W> {
+enum SlotState<W> {
     Here(W),
     Taken,
-    /// The handler has ended. What comes back now is dropped, which abandons it.
+    /// The handler has returned. Work that comes back later is dropped, which abandons it.
     Closed,
 }
 
-/// The layer's end of a slot. Dropping it closes the slot, so that nothing keeps a work alive behind its back.
-pub(crate) struct Owner<W>(Slot<W>);
+/// The receiver's side of a slot. Dropping it closes the slot, so that no handle keeps the work alive.
+pub(crate) struct SlotOwner<W>(Slot<W>);
 
-/// The work, in the handler's hands. It goes back when this is dropped.
+/// The work while the handler has it. Dropping this returns it.
 pub(crate) struct Taken<W> {
     work: Option<W>,
     slot: Slot<W>,
 }
 
 impl<W> Slot<W> {
-    pub(crate) fn holding(work: W) -> (Owner<W>, Self) {
-        let slot = Self(Arc::new(Mutex::new(Place::Here(work))));
-        (Owner(slot.clone()), slot)
+    pub(crate) fn holding(work: W) -> (SlotOwner<W>, Self) {
+        let slot = Self(Arc::new(Mutex::new(SlotState::Here(work))));
+        (SlotOwner(slot.clone()), slot)
     }
 
-    /// Nothing, if it is taken already or the handler has ended.
+    /// Takes the work. `None` if it was already taken, or the handler has returned.
     pub(crate) fn take(&self) -> Option<Taken<W>> {
-        let mut place = self.lock();
-        match std::mem::replace(&mut *place, Place::Taken) {
-            Place::Here(work) => Some(Taken { work: Some(work), slot: self.clone() }),
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, SlotState::Taken) {
+            SlotState::Here(work) => Some(Taken { work: Some(work), slot: self.clone() }),
             other => {
-                *place = other;
+                *state = other;
                 None
             }
         }
     }
 
     fn close(&self) -> Option<W> {
-        match std::mem::replace(&mut *self.lock(), Place::Closed) {
-            Place::Here(work) => Some(work),
-            Place::Taken | Place::Closed => None,
+        match std::mem::replace(&mut *self.lock(), SlotState::Closed) {
+            SlotState::Here(work) => Some(work),
+            SlotState::Taken | SlotState::Closed => None,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Place<W>> {
+    fn lock(&self) -> MutexGuard<'_, SlotState<W>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W> Owner<W> {
-    /// Takes the work for good; nothing, if the handler has not given it back.
+impl<W> SlotOwner<W> {
+    /// Takes the work back. `None` if the handler still has it.
     pub(crate) fn close(self) -> Option<W> {
         self.0.close()
     }
 }
 
-impl<W> Drop for Owner<W> {
+impl<W> Drop for SlotOwner<W> {
     fn drop(&mut self) {
         drop(self.0.close());
     }
@@ -67,11 +67,11 @@ impl<W> Drop for Owner<W> {
 
 impl<W> Drop for Taken<W> {
     fn drop(&mut self) {
-        let mut place = self.slot.lock();
-        if matches!(*place, Place::Taken)
+        let mut state = self.slot.lock();
+        if matches!(*state, SlotState::Taken)
             && let Some(work) = self.work.take()
         {
-            *place = Place::Here(work);
+            *state = SlotState::Here(work);
         }
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_beyond_the_end_is_dropped_when_it_comes_back() {
+    fn work_that_comes_back_after_the_end_is_dropped() {
         let (work, alive) = work();
         let (owner, slot) = Slot::holding(work);
         let taken = slot.take().unwrap();

@@ -73,8 +73,7 @@ impl SigningKey {
         Self(Kind::Ed25519(Box::new(ed25519_dalek::SigningKey::from_bytes(&seed))))
     }
 
-    /// What may be shown to whoever verifies: the secret itself where it is shared, the public half
-    /// where there is one.
+    /// The key for verifiers: a shared secret itself, or the public half of a key pair.
     pub fn public_text(&self) -> String {
         match &self.0 {
             Kind::Hmac(secret) => encode(HMAC_PREFIX, secret),

@@ -16,10 +16,10 @@ pub const MAX_SIGNATURES: usize = 32;
 
 /// A key that verifies: a shared secret (`whsec_…`) or a public key (`whpk_…`).
 #[derive(Clone)]
-pub struct VerifyingKey(Known);
+pub struct VerifyingKey(KeyKind);
 
 #[derive(Clone)]
-enum Known {
+enum KeyKind {
     Hmac(Zeroizing<Vec<u8>>),
     Ed25519(Box<ed25519_dalek::VerifyingKey>),
 }
@@ -86,14 +86,14 @@ impl VerifyingKey {
 
     /// A secret of any length: that of another sender is not ours to judge.
     pub(crate) fn shared(secret: Zeroizing<Vec<u8>>) -> Self {
-        Self(Known::Hmac(secret))
+        Self(KeyKind::Hmac(secret))
     }
 
     /// The secret, where it is a shared one.
     pub(crate) fn secret(&self) -> Option<&[u8]> {
         match &self.0 {
-            Known::Hmac(secret) => Some(secret),
-            Known::Ed25519(_) => None,
+            KeyKind::Hmac(secret) => Some(secret),
+            KeyKind::Ed25519(_) => None,
         }
     }
 
@@ -103,15 +103,15 @@ impl VerifyingKey {
         if key.is_weak() {
             return Err(KeyError::PublicInvalid);
         }
-        Ok(Self(Known::Ed25519(Box::new(key))))
+        Ok(Self(KeyKind::Ed25519(Box::new(key))))
     }
 }
 
 impl From<&SigningKey> for VerifyingKey {
     fn from(key: &SigningKey) -> Self {
         Self(match &key.0 {
-            Kind::Hmac(secret) => Known::Hmac(secret.clone()),
-            Kind::Ed25519(key) => Known::Ed25519(Box::new(key.verifying_key())),
+            Kind::Hmac(secret) => KeyKind::Hmac(secret.clone()),
+            Kind::Ed25519(key) => KeyKind::Ed25519(Box::new(key.verifying_key())),
         })
     }
 }
@@ -119,8 +119,8 @@ impl From<&SigningKey> for VerifyingKey {
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Known::Hmac(_) => "VerifyingKey(hmac)",
-            Known::Ed25519(_) => "VerifyingKey(ed25519)",
+            KeyKind::Hmac(_) => "VerifyingKey(hmac)",
+            KeyKind::Ed25519(_) => "VerifyingKey(ed25519)",
         })
     }
 }
@@ -218,7 +218,7 @@ impl Verifier {
         let mut usable = false;
         for key in &self.keys {
             let fits = match &key.0 {
-                Known::Hmac(secret) => {
+                KeyKind::Hmac(secret) => {
                     let mut candidates = given.iter().filter_map(|given| given.hmac(hash)).peekable();
                     if candidates.peek().is_none() {
                         continue;
@@ -226,7 +226,7 @@ impl Verifier {
                     let expected = hash.hmac(secret, message);
                     candidates.fold(false, |fits, given| fits | bool::from(given.ct_eq(&expected)))
                 }
-                Known::Ed25519(key) => {
+                KeyKind::Ed25519(key) => {
                     let mut candidates = given.iter().filter_map(Given::ed25519).peekable();
                     if candidates.peek().is_none() {
                         continue;

@@ -103,7 +103,7 @@ fn a_timestamped_header_is_held_to_the_tolerance_and_names_one_time() {
 }
 
 #[test]
-fn a_signature_with_the_other_hash_is_none() {
+fn a_signature_with_another_hash_is_invalid() {
     let key = new_key();
     let signed = Scheme::Hex(HashKind::Sha256).sign(std::slice::from_ref(&key), ID, NOW, BODY);
     assert_eq!(verifier(&key).verify_hex(HashKind::Sha256, &signed, BODY), Ok(()));

@@ -41,7 +41,7 @@ fn a_known_ed25519_seed_gives_its_public_key() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_for_its_reason() {
+fn an_invalid_key_is_refused_with_the_reason() {
     let secret = |bytes: usize| format!("whsec_{}", "A".repeat(bytes / 3 * 4));
     for (text, error) in [
         ("", KeyError::Prefix("`whsec_` or `whsk_`")),

@@ -32,7 +32,7 @@ pub mod conformance;
 pub mod postgres;
 pub mod sqlite;
 
-pub use backend::{Backend, HotReads};
+pub use backend::{Backend, BackendReads};
 pub use contract::*;
 pub use opening::{Opening, StoreOptions, has_database, open};
 pub use operations::{Monotonic, RetentionWalk};

@@ -2,7 +2,9 @@
 
 use aldaba_store::conformance::Scene;
 use aldaba_store::sqlite::{Options, SqliteStore};
-use aldaba_store::{Accept, Accepted, Content, Done, Error, History, Lanes, Recorded, Store, Tenant};
+use aldaba_store::{
+    Accept, Accepted, Content, Done, Error, History, Lanes, Recorded, Store, StoreOptions, Tenant,
+};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -50,7 +52,10 @@ const FOLDER: &str = "ALDABA_TEST_DISK_FOLDER";
 #[ignore = "started by the test below"]
 fn write_until_the_disk_fails() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let store = Arc::new(SqliteStore::open(&Options { reserve_bytes: 0, ..Options::new(&folder) }).unwrap());
+    let store = Arc::new(
+        SqliteStore::open(&Options::of(StoreOptions { reserve_bytes: 0, ..StoreOptions::new(&folder) }))
+            .unwrap(),
+    );
     let scene = Scene::new(store.clone());
     block_on(async {
         let tenant = scene.with_endpoints(1).await;
@@ -110,17 +115,17 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn at_the_low_mark_intake_stops_results_go_on_and_room_brings_it_back() {
+fn at_the_low_mark_intake_stops_results_continue_and_free_space_resumes_it() {
     const MIB: u64 = 1 << 20;
     let Some(disk) = SmallDisk::new(48) else {
         return eprintln!("skipped: a small disk needs the right to mount");
     };
     let filler = disk.0.path().join("filler");
-    let options = Options {
+    let options = Options::of(StoreOptions {
         low_space_bytes: 16 * MIB,
         reserve_bytes: 4 * MIB,
-        ..Options::new(disk.0.path().join("data"))
-    };
+        ..StoreOptions::new(disk.0.path().join("data"))
+    });
     let store = Arc::new(SqliteStore::open(&options).unwrap());
     let scene = Scene::new(store.clone());
     block_on(async {
@@ -136,7 +141,7 @@ fn at_the_low_mark_intake_stops_results_go_on_and_room_brings_it_back() {
                 .await
                 .unwrap();
         }
-        assert!(!options.folder.join("aldaba.reserve").exists(), "the reserve is given up");
+        assert!(!options.store.folder.join("aldaba.reserve").exists(), "the reserve is given up");
         let recorded = scene.record(vec![scene.delivered(&event, seq)]).await;
         assert_eq!(recorded, [Recorded::Applied], "results are still written");
         std::fs::remove_file(&filler).unwrap();
@@ -148,6 +153,6 @@ fn at_the_low_mark_intake_stops_results_go_on_and_room_brings_it_back() {
                 .await
                 .unwrap();
         }
-        assert!(options.folder.join("aldaba.reserve").exists(), "the reserve is kept again");
+        assert!(options.store.folder.join("aldaba.reserve").exists(), "the reserve is kept again");
     });
 }

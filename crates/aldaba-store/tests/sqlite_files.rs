@@ -5,7 +5,7 @@ use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, OpenError, Options, SqliteStore};
 use aldaba_store::{
     Accept, Accepted, Accepts, Done, Error, GateRecord, History, Lanes, MessagesQuery, Order, Page, Record,
-    Store,
+    Store, StoreOptions,
 };
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
@@ -233,7 +233,7 @@ fn a_damaged_page_stops_the_store_loudly() {
 }
 
 #[test]
-fn a_writer_that_panics_fails_the_store_and_leaves_nobody_waiting() {
+fn a_writer_that_panics_fails_the_store_and_every_waiting_caller() {
     let folder = tempfile::tempdir().unwrap();
     let panics = Arc::new(AtomicBool::new(false));
     let clock = Monotonic::new({
@@ -244,7 +244,7 @@ fn a_writer_that_panics_fails_the_store_and_leaves_nobody_waiting() {
             Duration::ZERO
         }
     });
-    let options = Options { clock, ..Options::new(folder.path()) };
+    let options = Options::of(StoreOptions { clock, ..StoreOptions::new(folder.path()) });
     let store = Arc::new(SqliteStore::open(&options).unwrap());
     let scene = Scene::new(store.clone());
     block_on(async {

@@ -58,7 +58,7 @@ fn say(news: std::fmt::Arguments<'_>) {
 }
 
 #[test]
-fn what_was_done_is_there_after_a_kill() {
+fn committed_work_survives_a_kill() {
     for _ in 0..ROUNDS {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())

@@ -5,7 +5,7 @@ use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     Accept, Change, Directory, Done, Error, Replay, ReplayFilter, ReplayKind, ReplayState, ReplayStep,
-    ReplayStepped, Replays,
+    ReplayStepped, Replays, StoreOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn open(folder: &Path, look: Duration) -> Arc<SqliteStore> {
     let looks = AtomicU64::new(0);
     let clock = Monotonic::new(move || look * looks.fetch_add(1, Ordering::Relaxed) as u32);
-    let options = Options { clock, queue_wait: Duration::MAX, ..Options::new(folder) };
+    let options = Options::of(StoreOptions { clock, queue_wait: Duration::MAX, ..StoreOptions::new(folder) });
     Arc::new(SqliteStore::open(&options).unwrap())
 }
 
@@ -85,7 +85,7 @@ fn a_step_ends_by_the_clock_and_always_comes_forward() {
 }
 
 #[test]
-fn a_count_that_takes_long_returns_what_it_has_and_goes_on() {
+fn a_long_count_returns_its_progress_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), Duration::from_millis(50));
     let replay = replay(&Scene::new(store.clone()));

@@ -6,7 +6,7 @@ use aldaba_store::operations::{ExpiredItem, Search};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     ApplicationAttemptsQuery, AttemptCounts, Hour, ListRange, MessageFilter, MessagesQuery, NewAttempt,
-    Order, Page, Payloads, Record, Statistics, Tenant,
+    Order, Page, Payloads, Record, Statistics, StoreOptions, Tenant,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn with_clock(folder: &Path) -> (Arc<SqliteStore>, Arc<AtomicU64>) {
     let seconds = Arc::new(AtomicU64::new(0));
     let read = seconds.clone();
     let clock = Monotonic::new(move || Duration::from_secs(read.load(Ordering::Relaxed)));
-    let options = Options { clock, ..Options::new(folder) };
+    let options = Options::of(StoreOptions { clock, ..StoreOptions::new(folder) });
     (Arc::new(SqliteStore::open(&options).unwrap()), seconds)
 }
 
@@ -120,7 +120,7 @@ fn counters_go_after_their_time_however_many_types_there_are() {
 }
 
 #[test]
-fn what_was_there_before_there_were_counters_is_not_counted() {
+fn attempts_from_before_the_counters_are_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let scene = Scene::new(open(folder.path()));
     let tenant = block_on(scene.with_endpoints(1));
@@ -139,12 +139,13 @@ fn what_was_there_before_there_were_counters_is_not_counted() {
 }
 
 #[test]
-fn a_walk_that_takes_long_is_given_up_and_comes_forward_all_the_same() {
+fn a_long_walk_is_interrupted_and_still_advances() {
     let folder = tempfile::tempdir().unwrap();
     let seconds = AtomicU64::new(0);
     // Every look at this clock takes a second.
     let clock = Monotonic::new(move || Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed)));
-    let options = Options { clock, queue_wait: Duration::MAX, ..Options::new(folder.path()) };
+    let options =
+        Options::of(StoreOptions { clock, queue_wait: Duration::MAX, ..StoreOptions::new(folder.path()) });
     let store = Arc::new(SqliteStore::open(&options).unwrap());
     let scene = Scene::new(store);
     block_on(async {

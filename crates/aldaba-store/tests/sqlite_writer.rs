@@ -5,6 +5,7 @@ use aldaba_store::conformance::{Scene, at};
 use aldaba_store::sqlite::{Monotonic, Options, SqliteStore};
 use aldaba_store::{
     Accepted, Accepts, Changed, Content, Directory, Done, Error, History, Record, Recorded, Records, Store,
+    StoreOptions,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -50,7 +51,7 @@ fn hand_in(scene: &Scene, tenant: &aldaba_store::Tenant) -> mpsc::Receiver<Resul
 #[test]
 fn a_full_queue_refuses_events_at_once_and_takes_every_result() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&Options { queue_operations: 10, ..Options::new(folder.path()) });
+    let store = open(&Options::of(StoreOptions { queue_operations: 10, ..StoreOptions::new(folder.path()) }));
     let scene = Scene::new(store.clone());
     let tenant = block_on(scene.with_endpoints(1));
     let event = scene.event(&tenant);
@@ -75,7 +76,7 @@ fn a_full_queue_refuses_events_at_once_and_takes_every_result() {
 #[test]
 fn a_queue_full_of_bytes_refuses_events() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&Options { queue_bytes: 5000, ..Options::new(folder.path()) });
+    let store = open(&Options::of(StoreOptions { queue_bytes: 5000, ..StoreOptions::new(folder.path()) }));
     let scene = Scene::new(store.clone());
     let tenant = block_on(scene.with_endpoints(1));
     let release = hold_writer(&store);
@@ -94,11 +95,11 @@ fn a_queue_that_does_not_move_refuses_events_after_a_while_and_takes_every_resul
     let folder = tempfile::tempdir().unwrap();
     let millis = Arc::<AtomicU64>::default();
     let clock = millis.clone();
-    let store = open(&Options {
+    let store = open(&Options::of(StoreOptions {
         queue_wait: Duration::from_millis(500),
         clock: Monotonic::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
-        ..Options::new(folder.path())
-    });
+        ..StoreOptions::new(folder.path())
+    }));
     let scene = Scene::new(store.clone());
     let tenant = block_on(scene.with_endpoints(1));
     let event = scene.event(&tenant);
@@ -142,7 +143,7 @@ fn an_event_for_many_endpoints_is_not_kept_waiting_by_a_stream_of_results() {
 }
 
 #[test]
-fn results_go_first_and_leave_room_for_the_others() {
+fn results_have_priority_and_other_writes_proceed() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&Options { batch_operations: 8, ..Options::new(folder.path()) });
     let scene = Scene::new(store.clone());
@@ -167,7 +168,7 @@ fn results_go_first_and_leave_room_for_the_others() {
 }
 
 #[test]
-fn a_done_that_panics_harms_nobody_else() {
+fn a_panic_in_one_done_does_not_affect_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&Options::new(folder.path()));
     let scene = Scene::new(store.clone());
@@ -183,7 +184,8 @@ fn a_done_that_panics_harms_nobody_else() {
 #[test]
 fn an_application_has_a_limit_of_endpoints() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&Options { endpoints_per_application: 2, ..Options::new(folder.path()) });
+    let store =
+        open(&Options::of(StoreOptions { endpoints_per_application: 2, ..StoreOptions::new(folder.path()) }));
     let scene = Scene::new(store);
     block_on(async {
         let tenant = scene.with_endpoints(2).await;
@@ -247,8 +249,11 @@ fn a_batch_is_counted_once_for_each_endpoint_and_minute() {
 #[test]
 fn a_read_that_takes_too_long_is_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let options =
-        Options { read_limit: Duration::from_millis(40), readers: 1, ..Options::new(folder.path()) };
+    let options = Options::of(StoreOptions {
+        read_limit: Duration::from_millis(40),
+        readers: 1,
+        ..StoreOptions::new(folder.path())
+    });
     let store = open(&options);
     let scene = Scene::new(store.clone());
     block_on(async {

@@ -1,8 +1,8 @@
-//! The data folder as operators meet it: who can read it, and what a start does to it that fails.
+//! The data folder: its permissions, and failed starts.
 
 mod black_box;
 
-use black_box::{Client, Server, free_address, token};
+use black_box::{Client, Server, free_address, token, wait_at_most, wait_until};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -12,8 +12,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_aldaba");
-/// How long a start may take that is refused.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a refused start.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server whose output goes to a file.
 struct Logged {
@@ -37,7 +37,7 @@ impl Logged {
             .spawn()
             .expect("a shell");
         let server = Self { child, log };
-        wait("the server listens", || server.said().contains("Aldaba listens"));
+        wait_until("the server listens", || server.said().contains("Aldaba listens"));
         server
     }
 
@@ -51,16 +51,6 @@ impl Drop for Logged {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn wait(what: &str, mut happened: impl FnMut() -> bool) {
-    for _ in 0..PATIENCE.as_millis() / 20 {
-        if happened() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{what}: not within {PATIENCE:?}");
 }
 
 fn mode(path: &Path) -> u32 {
@@ -85,7 +75,7 @@ const FILES: [&str; 9] = [
 ];
 
 #[test]
-fn every_file_is_for_its_owner_only_whatever_the_umask_and_an_open_folder_is_told_of() {
+fn files_are_private_under_any_umask_and_an_open_folder_is_reported() {
     for umask in ["0000", "0022"] {
         let outer = tempfile::tempdir().expect("a folder");
         // As a volume or a StateDirectory has it.
@@ -93,7 +83,7 @@ fn every_file_is_for_its_owner_only_whatever_the_umask_and_an_open_folder_is_tol
         std::fs::create_dir(&data).expect("a folder");
         std::fs::set_permissions(&data, Permissions::from_mode(0o755)).expect("it is ours");
         let server = Logged::start(&data, umask, outer.path());
-        wait("all files are there", || FILES.iter().all(|name| data.join(name).exists()));
+        wait_until("all files are there", || FILES.iter().all(|name| data.join(name).exists()));
         assert_eq!(modes(&data), FILES.map(|name| (name.to_owned(), 0o600)).into(), "umask {umask}");
         let said = server.said();
         assert!(said.contains("the data folder is open to others") && said.contains("0755"), "{said}");
@@ -140,14 +130,7 @@ fn serve(data: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server starts");
-    let mut ended = false;
-    for _ in 0..PATIENCE.as_millis() / 20 {
-        ended = child.try_wait().expect("a child").is_some();
-        if ended {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let ended = wait_at_most(WAIT_TIMEOUT, || child.try_wait().expect("a child").is_some());
     if !ended {
         child.kill().expect("it is ours");
     }
@@ -164,10 +147,11 @@ fn refused(data: &Path, arguments: &[&str], variables: &[(&str, &str)], why: &st
     assert_eq!(snapshot(data), before, "{why}: the folder has changed");
 }
 
-/// A server that has just started writes what it knows of the clock, and more.
+/// Waits until a newly started server has finished its first writes.
 fn wait_until_quiet(data: &Path) {
     let mut before = snapshot(data);
-    for _ in 0..PATIENCE.as_millis() / 500 {
+    for _ in 0..WAIT_TIMEOUT.as_millis() / 500 {
+        // In this time nothing must change.
         std::thread::sleep(Duration::from_millis(500));
         let now = snapshot(data);
         if now == before {
@@ -204,13 +188,13 @@ fn a_start_that_fails_changes_nothing_in_a_folder_that_is_in_use() {
     let (outer, data) = killed();
     let missing = outer.path().join("missing.pem").display().to_string();
     let other_key = "11".repeat(32);
-    let put_aside = |name: &str, why: &str, accepted: &[&str]| {
-        let aside = outer.path().join(name);
-        std::fs::rename(data.join(name), &aside).expect("it is there");
+    let move_away = |name: &str, why: &str, accepted: &[&str]| {
+        let moved = outer.path().join(name);
+        std::fs::rename(data.join(name), &moved).expect("it is there");
         refused(&data, accepted, &[], why);
-        std::fs::rename(aside, data.join(name)).expect("it goes back");
+        std::fs::rename(moved, data.join(name)).expect("it goes back");
     };
-    put_aside("encryption.key", "which is missing: put the file back", &[]);
+    move_away("encryption.key", "which is missing: put the file back", &[]);
     refused(&data, &[], &[("ALDABA_ENCRYPTION_KEY", &other_key)], "encrypted with another key");
     refused(&data, &[], &[("ALDABA_CA_FILE", &missing)], "ca_file");
     refused(&data, &[], &[("ALDABA_WIRE_PROFILE", "no-such-profile")], "a built-in wire profile");
@@ -222,8 +206,8 @@ fn a_start_that_fails_changes_nothing_in_a_folder_that_is_in_use() {
     refused(&data, &[], &[], "damaged");
     std::fs::write(data.join("jwt.secret"), secret).expect("it can be written");
     // The log and the database do not fit together any more.
-    put_aside("aldaba.db", "has gone back", &[]);
-    put_aside("aldaba.db-wal", "has gone back", &[]);
+    move_away("aldaba.db", "has gone back", &[]);
+    move_away("aldaba.db-wal", "has gone back", &[]);
     // Its keys are given, so that it has none in the folder; another one is started without them.
     for name in ["encryption.key", "jwt.secret"] {
         std::fs::copy(data.join(name), outer.path().join(name)).expect("a copy");

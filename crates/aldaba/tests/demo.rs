@@ -80,7 +80,7 @@ fn sums_agree_while_deliveries_die() {
 }
 
 #[test]
-fn a_short_demo_delivers_loses_nothing_and_leaves_nothing_behind() {
+fn a_short_demo_delivers_everything_and_cleans_up() {
     let temporary = tempfile::tempdir().expect("a folder");
     let output = demo(temporary.path(), &["--seconds", "3", "--rate", "50"]);
     let (said, complained) = (text(&output.stdout), text(&output.stderr));

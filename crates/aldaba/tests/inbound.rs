@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SENDERS: usize = 16;
 const KILLS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// One request in so many repeats a former event.
 const REPEATED: usize = 5;
@@ -84,7 +84,7 @@ impl Sending {
                 write!(headers, "webhook-{name}: {value}\r\n").expect("text");
             }
             let begun = now();
-            let answer = connected.knock(&self.path, &headers, &body);
+            let answer = connected.post_inbound(&self.path, &headers, &body);
             let mut told = self.told.lock().expect("no panic");
             match answer {
                 Ok(answer) if answer.status == 200 && answer.body["received"] == true => {
@@ -99,6 +99,7 @@ impl Sending {
                 // A server that has just begun may be busy.
                 Ok(answer) if answer.status == 503 => {
                     drop(told);
+                    // The delay before the copy.
                     std::thread::sleep(Duration::from_millis(100));
                 }
                 Ok(answer) => panic!("{}: {}", answer.status, answer.body),
@@ -115,7 +116,7 @@ impl Sending {
         let started = self.started.lock().expect("no panic");
         let (_started, timeout) = self
             .came_back
-            .wait_timeout_while(started, PATIENCE, |started| *started <= seen)
+            .wait_timeout_while(started, WAIT_TIMEOUT, |started| *started <= seen)
             .expect("no panic");
         assert!(!timeout.timed_out(), "the server did not come back");
     }
@@ -183,7 +184,7 @@ fn every_inbound_webhook_is_forwarded_once_across_kill_9() {
             server = start(folder.path(), address);
             sending.is_back();
         }
-        let arrival = receiver.next(PATIENCE);
+        let arrival = receiver.next(WAIT_TIMEOUT);
         let arrival = arrival.unwrap_or_else(|| panic!("only {} of {} arrived", arrived.len(), events.len()));
         note(&mut arrived, &arrival.message, &arrival.body);
     }

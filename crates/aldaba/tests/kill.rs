@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SENDERS: usize = 16;
 const KILLS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Tells the senders when a killed server is back.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Incarnation {
     fn wait_past(&self, seen: usize) {
         let number = self.number.lock().expect("no panic");
         let (_number, timeout) =
-            self.changed.wait_timeout_while(number, PATIENCE, |n| *n <= seen).expect("no panic");
+            self.changed.wait_timeout_while(number, WAIT_TIMEOUT, |n| *n <= seen).expect("no panic");
         assert!(!timeout.timed_out(), "the server did not come back");
     }
 }
@@ -80,7 +80,7 @@ fn every_accepted_message_arrives_after_kill_9_while_accepting() {
             server.kill();
             server = restart(folder.path(), address, &incarnation);
         }
-        let arrival = receiver.next(PATIENCE);
+        let arrival = receiver.next(WAIT_TIMEOUT);
         let arrival = arrival.unwrap_or_else(|| panic!("only {} of {messages} arrived", arrived.len()));
         if arrival.status == 200 && !arrived.insert(arrival.message) {
             duplicates += 1;
@@ -183,7 +183,8 @@ fn an_ordered_endpoint_gets_one_after_the_other_across_kill_9() {
     // How many have been taken: the number of the next one.
     let (mut taken, mut kills, mut again) = (0, 0, 0);
     while taken < IN_ORDER {
-        let arrival = receiver.next(PATIENCE).unwrap_or_else(|| panic!("only {taken} of {IN_ORDER} arrived"));
+        let arrival =
+            receiver.next(WAIT_TIMEOUT).unwrap_or_else(|| panic!("only {taken} of {IN_ORDER} arrived"));
         let body: serde_json::Value = serde_json::from_slice(&arrival.body).expect("what was sent");
         let number = usize::try_from(body["n"].as_u64().expect("a number")).expect("a small one");
         // A crash between the answer and its record has the last one sent again, never a later one first.

@@ -22,7 +22,7 @@ const SCHEDULES: [(&str, &[(f64, f64)]); 5] = [
 ];
 
 #[test]
-fn the_first_attempts_of_every_policy_come_when_it_says() {
+fn the_first_attempts_of_every_policy_are_on_time() {
     let seconds: f64 =
         std::env::var("ALDABA_SCHEDULE_SECONDS").map_or(8.0, |text| text.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a folder");
@@ -51,7 +51,7 @@ fn the_first_attempts_of_every_policy_come_when_it_says() {
     }
 }
 
-/// The longest time, in milliseconds, for which the machine does not wake up whoever wants nothing else.
+/// The longest delay, in milliseconds, with which the machine wakes an idle thread.
 fn standstills() -> Arc<AtomicU64> {
     const NAP: Duration = Duration::from_millis(10);
     let longest = Arc::new(AtomicU64::new(0));
@@ -78,8 +78,8 @@ fn collect(receiver: &Receiver, seconds: f64) -> HashMap<String, Vec<f64>> {
     let mut arrivals: HashMap<String, Vec<f64>> = HashMap::new();
     let mut latest: f64 = 0.0;
     while latest < seconds {
-        let patience = Duration::from_secs_f64(seconds - latest);
-        let Some(arrival) = receiver.next(patience) else { break };
+        let timeout = Duration::from_secs_f64(seconds - latest);
+        let Some(arrival) = receiver.next(timeout) else { break };
         let policy = arrival.path.trim_start_matches('/').to_owned();
         let first = *firsts.entry(policy.clone()).or_insert(arrival.at);
         latest = arrival.at.duration_since(first).as_secs_f64();

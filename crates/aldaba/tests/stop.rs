@@ -13,9 +13,9 @@ const MESSAGES: usize = 300;
 const ANSWER: Duration = Duration::from_millis(20);
 /// How long a request that had begun may take to arrive.
 const UNDER_WAY: Duration = Duration::from_millis(250);
-/// How long a client holds the stop up.
+/// How long a slow client delays the stop.
 const TRICKLE: Duration = Duration::from_millis(1500);
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
@@ -43,14 +43,15 @@ fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
          content-length: 1000\r\n\r\n"
     );
     slow.write_all(head.as_bytes()).expect("it is read");
-    receiver.next(PATIENCE).expect("deliveries have begun");
+    receiver.next(WAIT_TIMEOUT).expect("deliveries have begun");
 
     let mut trickle = || {
         slow.write_all(b" ").expect("the request is still waited for");
+        // The pace of a slow client.
         std::thread::sleep(Duration::from_millis(50));
     };
     server.terminate();
-    // Once the signal is heard, nobody is let in.
+    // After the signal no connection is accepted.
     while TcpStream::connect(address).is_ok() {
         trickle();
     }
@@ -87,7 +88,7 @@ fn a_hangup_is_ignored_and_the_stop_after_it_drains() {
     assert_eq!(client.post(&format!("/app/{app}/endpoint"), None, &endpoint).expect("an answer").status, 201);
     let message = r#"{"eventType": "a", "payload": {}}"#;
     assert_eq!(client.post(&format!("/app/{app}/msg"), None, message).expect("an answer").status, 202);
-    receiver.next(PATIENCE).expect("it is delivered");
+    receiver.next(WAIT_TIMEOUT).expect("it is delivered");
     server.signal("-HUP");
     server.terminate();
     assert_eq!(server.ended(), Some(0), "the hangup has not ended it");

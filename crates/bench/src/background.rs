@@ -1,5 +1,5 @@
-//! A runtime of its own on a thread of its own, for everything that the server talks to: what one of
-//! them does must not delay the others' reading of the clock.
+//! A runtime on its own thread for everything that the server connects to: their work must not delay each other's
+//! timestamps.
 
 use crate::http1::Stream;
 use std::io;
@@ -11,13 +11,12 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// Connections that may wait to be accepted; the system's own limit is usually the same.
+/// Connections that may wait to be accepted; the system's limit is usually the same.
 const WAITING: u32 = 4096;
-/// Below the ports that the system gives to outgoing connections, so that none of those can take an
-/// address while nobody listens on it.
+/// Below the range of outgoing connections, so that none of those can take an address while nobody listens on it.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Ends with all its tasks and sockets when dropped.
+/// Ends its tasks and sockets when dropped.
 pub(crate) struct Background {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -57,7 +56,7 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Listens at an address that may have been listened at a moment ago.
+/// Listens at an address that may have been in use a moment ago.
 pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -65,7 +64,7 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(WAITING)
 }
 
-/// Serves every connection with a task of its own, for ever.
+/// Serves every connection with its own task, forever.
 pub(crate) async fn serve_each<S>(listener: TcpListener, serve: impl Fn(Stream) -> S)
 where
     S: Future<Output = ()> + Send + 'static,
@@ -73,14 +72,13 @@ where
     loop {
         match listener.accept().await.and_then(|(socket, _)| Stream::new(socket)) {
             Ok(stream) => drop(tokio::spawn(serve(stream))),
-            // Out of descriptors, most likely: some will be free again.
+            // Probably out of file descriptors: retries after a moment.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// An address on this machine where nobody listens, another one at every call. It stays free between
-/// one listener and the next.
+/// A free address on this machine, another one at every call. It stays free between one listener and the next.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let ports = u32::from(PORTS.end - PORTS.start);

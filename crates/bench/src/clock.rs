@@ -1,10 +1,10 @@
-//! The one clock of a run. The load and the receiver are threads of this process, so a moment that one
-//! writes into a payload means the same to the other.
+//! The clock of a run. The load and the receiver are threads of this process, so a time that one writes into a payload is
+//! valid for the other.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Nanoseconds since the run began.
+/// Nanoseconds since the start of the run.
 pub(crate) type Nanos = u64;
 
 pub(crate) const SECOND: Nanos = 1_000_000_000;
@@ -37,7 +37,8 @@ pub(crate) fn millis(nanos: Nanos) -> f64 {
     nanos as f64 / 1e6
 }
 
-/// Sleeps until then, with the precision of the system's timers: the runtime's are a millisecond apart.
+/// Sleeps until a moment, with the precision of the system's timers: those of the runtime have a resolution of a
+/// millisecond.
 pub(crate) fn sleep_until(moment: Nanos) {
     std::thread::sleep(Duration::from_nanos(moment.saturating_sub(now())));
 }

@@ -1,15 +1,15 @@
-//! Who runs where. A server that is to be short of processor, beside a load that must not be: what the
-//! load waits for on its own processor would be counted as the server's.
+//! Assigns processors. A server that is short of processor time gets its own core: otherwise the load's waits for the
+//! processor would count as the server's.
 
 use crate::Result;
 use std::num::NonZero;
 use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 
-/// The core that is the server's alone.
+/// The core reserved for the server.
 pub(crate) const FIRST: &str = "0";
 
-/// While it lives, this process keeps off the first core.
+/// Keeps this process off the first core until it is dropped.
 pub(crate) struct Apart {
     cores: usize,
 }
@@ -31,7 +31,7 @@ impl Drop for Apart {
     }
 }
 
-/// All threads of this process, and those to come.
+/// All present and future threads of this process.
 fn keep_to(cores: &str) -> Result<()> {
     let own = std::process::id().to_string();
     let status =

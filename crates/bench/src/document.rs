@@ -1,4 +1,4 @@
-//! The place in the documentation where the tables stand.
+//! The section of the documentation with the tables.
 
 use crate::Result;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
-/// Before the name of a case, at the beginning of its section.
+/// The marker before the name of a case, at the beginning of its section.
 const HEADING: &str = "### `";
 
-/// Puts the tables of these cases between the marks. Those of other cases stay, in the order of `all`.
+/// Puts the tables of these cases between the markers. Tables of other cases stay, in the order of `all`.
 pub(crate) fn write(document: &Path, all: &[&str], tables: &[(&str, String)]) -> Result<()> {
     let text = fs::read_to_string(document)?;
     let replaced = replaced(&text, all, tables)
@@ -31,7 +31,7 @@ fn replaced(text: &str, all: &[&str], tables: &[(&str, String)]) -> Option<Strin
     Some(format!("{before}{BEGIN}\n\n{sections}{END}{after}"))
 }
 
-/// From a case's heading to the next one.
+/// The section from a case's heading to the next heading.
 fn section<'a>(tables: &'a str, name: &str) -> Option<&'a str> {
     let begin = tables.find(&format!("{HEADING}{name}`"))?;
     let rest = &tables[begin..];
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_marks_is_left_alone() {
+    fn a_document_without_markers_is_not_changed() {
         assert_eq!(replaced("no marks", &ALL, &[]), None);
         assert_eq!(replaced(&format!("{END}{BEGIN}"), &ALL, &[]), None);
     }

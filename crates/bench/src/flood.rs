@@ -24,7 +24,7 @@ impl InterimFlood {
         Ok(Self { requests, _background: Background::run("flood", runtime, work)? })
     }
 
-    /// How many requests it has flooded.
+    /// The number of flooded requests.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ async fn serve(listener: TcpListener, requests: Arc<AtomicUsize>) {
 }
 
 async fn flood(mut stream: TcpStream, requests: Arc<AtomicUsize>) {
-    // The first bytes are enough: the rest of the request is left where it is.
+    // Reads only the first bytes of the request.
     if !matches!(stream.read(&mut [0; 1024]).await, Ok(1..)) {
         return;
     }

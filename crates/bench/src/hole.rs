@@ -1,4 +1,4 @@
-//! A black hole: takes every connection and every byte, and never answers.
+//! A black hole: accepts every connection and every byte, and never answers.
 
 use crate::background::{Background, listen, runtime, serve_each};
 use std::io;
@@ -38,7 +38,7 @@ impl Hole {
         Ok(Self { open, _background: Background::run("hole", runtime, work)? })
     }
 
-    /// How many connections are in it.
+    /// The number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }

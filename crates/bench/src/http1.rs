@@ -1,5 +1,4 @@
-//! As much of HTTP/1.1 as the load and the receiver need. Both share two cores with the server, so
-//! what they cost is cost that is not measured.
+//! The part of HTTP/1.1 that the load and the receiver need. Both share two cores with the server, so it must be cheap.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -11,26 +10,26 @@ const LONGEST_HEAD: usize = 64 << 10;
 const READ: usize = 4 << 10;
 
 thread_local! {
-    /// What is read only to be thrown away, whichever connection it comes from.
+    /// A buffer for discarded data, shared by all connections.
     static BIN: RefCell<Vec<u8>> = RefCell::new(vec![0; 256 << 10]);
 }
 
-/// A connection, from either side.
+/// A connection, of a client or a server.
 pub(crate) struct Stream {
     socket: TcpStream,
-    /// Read, and not used yet.
+    /// Data that was read and not used yet.
     buffer: Vec<u8>,
 }
 
-/// What matters of the head of a request or an answer.
+/// The relevant part of the head of a request or an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// The request line or the status line.
     pub(crate) line: String,
-    /// Of the body, in bytes.
+    /// The length of the body in bytes.
     pub(crate) length: usize,
     pub(crate) retry_after: bool,
-    /// Nothing follows on this connection.
+    /// Whether the connection closes after this.
     pub(crate) last: bool,
 }
 
@@ -51,7 +50,7 @@ impl Stream {
         Ok(Self { socket, buffer: Vec::with_capacity(READ) })
     }
 
-    /// Whether the other side still holds it open, as far as can be seen between two requests.
+    /// Whether the other side still holds the connection open, between two requests.
     pub(crate) fn is_open(&self) -> bool {
         let read = self.socket.try_read(&mut [0]);
         matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
@@ -61,7 +60,7 @@ impl Stream {
         self.socket.write_all(bytes).await
     }
 
-    /// The next head; `None` when the other side has closed the connection between two.
+    /// Reads the next head; `None` if the other side has closed the connection between two.
     pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
         let mut searched = 0;
         loop {
@@ -82,7 +81,7 @@ impl Stream {
         }
     }
 
-    /// Reads a body of that length; returns its beginning, as much as is to be kept.
+    /// Reads a body of this length; returns its beginning, up to `keep` bytes.
     pub(crate) async fn body(&mut self, length: usize, keep: usize) -> io::Result<Vec<u8>> {
         let keep = keep.min(length);
         while self.buffer.len() < keep {
@@ -97,7 +96,7 @@ impl Stream {
         Ok(kept)
     }
 
-    /// Until the other side closes the connection.
+    /// Reads until the other side closes the connection.
     pub(crate) async fn ended(&mut self) {
         let _ = discard(&self.socket, usize::MAX).await;
     }

@@ -1,11 +1,11 @@
 //! Instructions that the server executes for a message, counted by callgrind.
 //!
-//! Unlike times they are the same on a busy machine. The server runs under callgrind, on one connection, a message at a time.
-//! Counters are set to zero after a warm-up and dumped after the messages, so that the start does not count; what the server does
-//! by itself in the same time is measured without messages, and subtracted.
+//! Unlike times they do not depend on other load. The server runs under callgrind, with one connection and one message at
+//! a time. Counters are reset after a warm-up and dumped after the messages, so that the start is not counted; the
+//! server's background work in the same time is measured without messages and subtracted.
 //!
-//! Messages are accepted for later first, so that nothing is sent: that is *accept*. Then they are accepted and delivered: what
-//! that costs more is *deliver*, or *record* where it happens on the thread that commits.
+//! First, messages are accepted for later, so that nothing is sent: *accept*. Then they are accepted and delivered: the
+//! additional cost is *deliver*, or *record* on the thread that commits.
 
 use crate::Result;
 use crate::api::{Api, Post};
@@ -26,24 +26,24 @@ const MESSAGES: u64 = 1000;
 const PAYLOAD_BYTES: usize = 1024;
 /// How long all messages may take to arrive.
 const ARRIVE: Duration = Duration::from_secs(120);
-/// How long the server is watched while nobody asks anything of it.
+/// How long the idle server is measured.
 const IDLE: Duration = Duration::from_secs(10);
-/// After the last arrival, until its result is on disk. A commit takes some milliseconds under callgrind.
+/// The time after the last arrival until its result is on disk. A commit takes some milliseconds under callgrind.
 const SETTLES: Duration = Duration::from_secs(2);
-/// Only the thread that commits has this function of SQLite in its counts: it writes the log.
+/// A function of SQLite that writes the log: only the thread that commits executes it.
 const COMMITS: &str = "pagerWalFrames";
 const BEGIN: &str = "<!-- instructions:begin -->";
 const END: &str = "<!-- instructions:end -->";
 
-/// Instructions, by who executed them.
+/// Instructions by thread.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct InstructionCounts {
     /// The thread that commits.
     writer: f64,
     others: f64,
 }
 
-impl Counts {
+impl InstructionCounts {
     fn minus(self, other: Self) -> Self {
         Self { writer: self.writer - other.writer, others: self.others - other.others }
     }
@@ -57,18 +57,19 @@ impl Counts {
     }
 }
 
-/// What a message costs.
+/// The cost of a message.
 #[derive(Clone, Copy, Debug)]
 struct Message {
-    accept: Counts,
-    deliver_and_record: Counts,
+    accept: InstructionCounts,
+    deliver_and_record: InstructionCounts,
 }
 
-/// Counts, as often as asked, and returns the section of the document.
+/// Counts in several rounds, and returns the section of the document.
 pub(crate) fn run(suite: &Suite, rounds: usize) -> Result<String> {
     let mut messages = Vec::new();
     for round in 1..=rounds {
-        let message = Message { accept: counted(suite, true)?, deliver_and_record: Counts::default() };
+        let message =
+            Message { accept: counted(suite, true)?, deliver_and_record: InstructionCounts::default() };
         let whole = counted(suite, false)?;
         let message = Message { deliver_and_record: whole.minus(message.accept), ..message };
         eprintln!("instructions: round {round}: {:.0} a message", whole.sum());
@@ -77,7 +78,7 @@ pub(crate) fn run(suite: &Suite, rounds: usize) -> Result<String> {
     Ok(table(&messages))
 }
 
-/// Puts the section into the document, in place of the former one.
+/// Replaces the section in the document.
 pub(crate) fn write(document: &Path, section: &str) -> Result<()> {
     let text = fs::read_to_string(document)?;
     let found = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
@@ -86,8 +87,8 @@ pub(crate) fn write(document: &Path, section: &str) -> Result<()> {
     Ok(fs::write(document, format!("{before}{BEGIN}\n\n{section}\n{END}{after}"))?)
 }
 
-/// What one message costs that is kept for later, or delivered at once.
-fn counted(suite: &Suite, later: bool) -> Result<Counts> {
+/// The cost of one message that is kept for later, or delivered at once.
+fn counted(suite: &Suite, later: bool) -> Result<InstructionCounts> {
     let (folder, profiles, receiver) = (suite.empty_folder()?, suite.empty_folder()?, suite.receiver()?);
     let callgrind = Callgrind { profiles: profiles.path().join("callgrind.out") };
     let launch = callgrind.around(suite.launch(&folder));
@@ -124,7 +125,7 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    /// Posts them one after the other, and waits until they have arrived and are recorded.
+    /// Posts messages one after another, and waits until they have arrived and are recorded.
     async fn post(&self, api: &Api, numbers: Range<u64>) -> Result<()> {
         let (mut connection, all) = (api.connect().await?, usize::try_from(numbers.end)?);
         for number in numbers {
@@ -151,7 +152,7 @@ fn since(begun: Nanos) -> Nanos {
 
 /// A server under callgrind.
 struct Callgrind {
-    /// What the names of all dumps begin with.
+    /// The common prefix of all dumps.
     profiles: PathBuf,
 }
 
@@ -167,13 +168,13 @@ impl Callgrind {
         self.control(server, "zero")
     }
 
-    /// What has been executed since the last call of this or of `zero`.
-    fn dump(&self, server: &Server) -> Result<Counts> {
+    /// The instructions since the last call of this or of `zero`.
+    fn dump(&self, server: &Server) -> Result<InstructionCounts> {
         for old in self.files()? {
             fs::remove_file(old)?;
         }
         self.control(server, "dump")?;
-        let mut counts = Counts::default();
+        let mut counts = InstructionCounts::default();
         for file in self.files()? {
             let text = fs::read_to_string(&file)?;
             let total: f64 = text
@@ -187,7 +188,7 @@ impl Callgrind {
         Ok(counts)
     }
 
-    /// One for each thread.
+    /// The dumps, one for each thread.
     fn files(&self) -> Result<Vec<PathBuf>> {
         let folder = self.profiles.parent().ok_or("dumps have a folder")?;
         let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
@@ -204,7 +205,7 @@ impl Callgrind {
     }
 }
 
-/// A part of the cost, and how much of it a message has.
+/// A part of the cost, and its share of a message.
 type Row = (&'static str, fn(&Message) -> f64);
 
 fn table(messages: &[Message]) -> String {
@@ -234,7 +235,7 @@ fn table(messages: &[Message]) -> String {
     text
 }
 
-/// To hundreds: what is beyond differs from run to run.
+/// Rounds to hundreds: smaller differences vary between runs.
 fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", (value / 100.0).round() * 100.0);
     let mut text = String::new();
@@ -247,10 +248,10 @@ fn thousands(value: f64) -> String {
     text
 }
 
-/// A moment as the API takes it.
+/// A time in the format of the API.
 fn rfc_3339(unix_seconds: i64) -> String {
     let (days, seconds) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
-    // Years begin with March here, so that a leap day is the last one of its year.
+    // Years begin in March here, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -275,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_part_and_says_how_far_rounds_differ() {
-        let counts = |writer, others| Counts { writer, others };
+    fn the_table_has_a_row_for_each_part_and_the_spread_of_rounds() {
+        let counts = |writer, others| InstructionCounts { writer, others };
         let message = |factor: f64| Message {
             accept: counts(60_000.0, 90_000.0).times(factor),
             deliver_and_record: counts(70_000.0, 80_000.0),

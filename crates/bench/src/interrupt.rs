@@ -1,4 +1,4 @@
-//! Ctrl-C or SIGTERM in the middle of a case leaves nothing behind: no server, no folder.
+//! Ctrl-C or SIGTERM during a case leaves neither a server nor a folder behind.
 
 use crate::background::runtime;
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ const EXIT: i32 = 130;
 
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// A server that is to be killed.
+/// A server to kill on a signal.
 pub(crate) fn watch(server: Pid) {
     RUNNING.lock().push(server);
 }
@@ -20,7 +20,7 @@ pub(crate) fn forget(server: Pid) {
     RUNNING.lock().retain(|running| *running != server);
 }
 
-/// From now on a signal cleans up and ends the process.
+/// Installs the cleanup for signals.
 pub(crate) fn clean_up_at_signal(folder: PathBuf) -> io::Result<()> {
     let runtime = runtime()?;
     let (mut interrupt, mut terminate) = {

@@ -1,7 +1,7 @@
-//! The load: messages posted as fast as they are answered (closed), or when they are due (open).
+//! The load: messages posted as fast as they are answered (closed loop), or at their due times (open loop).
 
 use crate::Result;
-use crate::api::{Answer, Api, Connection, Post};
+use crate::api::{Api, ApiAnswer, Connection, Post};
 use crate::clock::{self, Nanos, SECOND};
 use crate::payload::Stamp;
 use parking_lot::Mutex;
@@ -12,18 +12,18 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-/// A client that waits longer than this gives up.
+/// The timeout of a client.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPTED: u16 = 202;
-/// What the server asks for when it refuses.
+/// The server's `Retry-After`.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What is posted.
+/// The messages to post.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
-    /// Where the messages go, by turns.
+    /// The paths of the messages, in rotation.
     pub(crate) paths: Vec<String>,
-    /// Of a payload.
+    /// The length of a payload.
     pub(crate) bytes: usize,
     /// Whether each has an idempotency key.
     pub(crate) keys: bool,
@@ -47,63 +47,63 @@ impl Traffic {
     }
 }
 
-/// What became of a message.
+/// The result of a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) number: u64,
-    /// When it should have left: it waits for a connection from here on.
+    /// The due time; from then on it waits for a connection.
     pub(crate) due: Nanos,
     pub(crate) began: Nanos,
     pub(crate) ended: Nanos,
-    pub(crate) fate: Fate,
-    /// How often it was refused before, and posted again.
+    pub(crate) result: SendResult,
+    /// How often it was refused and posted again before.
     pub(crate) refusals: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum SendResult {
     Accepted,
     Refused {
         status: u16,
         retry_after: bool,
     },
-    /// No answer in time, or a broken connection.
+    /// A timeout, or a broken connection.
     Lost(io::ErrorKind),
 }
 
-impl Sent {
+impl SentMessage {
     pub(crate) fn accepted(&self) -> bool {
-        self.fate == Fate::Accepted
+        self.result == SendResult::Accepted
     }
 
-    /// From the request to its answer.
+    /// The time from the request to its answer.
     pub(crate) fn took(&self) -> Nanos {
         self.ended.saturating_sub(self.began)
     }
 }
 
-/// All must have been accepted.
-pub(crate) fn all_accepted(sent: &[Sent]) -> Result<()> {
+/// Fails unless all were accepted.
+pub(crate) fn all_accepted(sent: &[SentMessage]) -> Result<()> {
     match sent.iter().find(|sent| !sent.accepted()) {
         None => Ok(()),
-        Some(one) => Err(format!("message {} was not accepted: {:?}", one.number, one.fate).into()),
+        Some(one) => Err(format!("message {} was not accepted: {:?}", one.number, one.result).into()),
     }
 }
 
-/// When a closed loop ends.
+/// The end of a closed loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Count(u64),
     Moment(Nanos),
 }
 
-/// Every connection posts the next message as soon as the last is answered.
+/// Every connection posts the next message after the last answer.
 pub(crate) async fn closed(
     api: &Api,
     traffic: Traffic,
     connections: usize,
     until: Until,
-) -> Result<Vec<Sent>> {
+) -> Result<Vec<SentMessage>> {
     let (next, traffic) = (Arc::new(AtomicU64::new(0)), Arc::new(traffic));
     let mut workers = JoinSet::new();
     for _ in 0..connections {
@@ -123,16 +123,17 @@ pub(crate) async fn closed(
                 let number = traffic.first + number;
                 let mut refusals = 0;
                 let mut answer = connection.post(&traffic.post(number, due)).await;
-                // Whoever has to get so many in does what the answer asks for.
-                while let (Until::Count(_), Fate::Refused { retry_after: true, .. }) = (until, fate(&answer))
+                // A sender that must deliver every message obeys `Retry-After`.
+                while let (Until::Count(_), SendResult::Refused { retry_after: true, .. }) =
+                    (until, result(&answer))
                 {
                     refusals += 1;
                     tokio::time::sleep(RETRY_AFTER).await;
                     answer = connection.post(&traffic.post(number, due)).await;
                 }
                 let lost = answer.is_err();
-                let (ended, fate) = (clock::now(), fate(&answer));
-                sent.push(Sent { number, due, began: due, ended, fate, refusals });
+                let (ended, result) = (clock::now(), result(&answer));
+                sent.push(SentMessage { number, due, began: due, ended, result, refusals });
                 if !connection.is_fresh() {
                     connection = match api.connect().await {
                         Ok(connection) if !lost => connection,
@@ -149,15 +150,15 @@ pub(crate) async fn closed(
     Ok(all)
 }
 
-/// Messages that are due at a rate, whatever the server does.
+/// Messages at a fixed rate, independent of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     pub(crate) begin: Nanos,
     pub(crate) a_second: f64,
     pub(crate) seconds: f64,
-    /// When so many requests are under way, the next waits for one of them to end.
+    /// The maximum number of concurrent requests; the next one waits.
     pub(crate) connections: usize,
-    /// Whether those that still wait at the end are dropped, so that the load ends when it should.
+    /// Whether messages that still wait at the end are dropped, so that the load ends on time.
     pub(crate) ends_sharply: bool,
 }
 
@@ -175,8 +176,8 @@ impl Schedule {
     }
 }
 
-/// Posts each message when it is due. One that was dropped is not in the result.
-pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<Sent>> {
+/// Posts each message at its due time. Dropped messages are not in the result.
+pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Result<Vec<SentMessage>> {
     let traffic = Arc::new(traffic);
     let (permits, idle) =
         (Arc::new(Semaphore::new(schedule.connections)), Arc::<Mutex<Vec<Connection>>>::default());
@@ -204,7 +205,7 @@ pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Res
                     answer
                 });
             drop(permit);
-            Sent { number, due, began, ended: clock::now(), fate: fate(&answer), refusals: 0 }
+            SentMessage { number, due, began, ended: clock::now(), result: result(&answer), refusals: 0 }
         });
     }
     while let Some(sent) = requests.join_next().await {
@@ -213,7 +214,7 @@ pub(crate) async fn open(api: &Api, traffic: Traffic, schedule: Schedule) -> Res
     Ok(all)
 }
 
-async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result<(Connection, Answer)> {
+async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result<(Connection, ApiAnswer)> {
     let mut connection = match kept {
         Some(connection) => connection,
         None => api.connect().await?,
@@ -222,8 +223,8 @@ async fn post_on(kept: Option<Connection>, api: &Api, post: &Post) -> io::Result
     Ok((connection, answer))
 }
 
-/// Says each message's number when it is due. On a thread of its own, whose timer is finer than the
-/// runtime's: a part of a millisecond, different in every round, would be counted as the server's.
+/// Emits each message's number at its due time. On its own thread, whose timer is finer than the runtime's: the
+/// difference would be counted as the server's.
 fn pace(schedule: Schedule) -> mpsc::UnboundedReceiver<u64> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -237,12 +238,12 @@ fn pace(schedule: Schedule) -> mpsc::UnboundedReceiver<u64> {
     receiver
 }
 
-fn fate(answer: &io::Result<Answer>) -> Fate {
+fn result(answer: &io::Result<ApiAnswer>) -> SendResult {
     match answer {
-        Ok(Answer { status: ACCEPTED, .. }) => Fate::Accepted,
-        Ok(Answer { status, retry_after, .. }) => {
-            Fate::Refused { status: *status, retry_after: *retry_after }
+        Ok(ApiAnswer { status: ACCEPTED, .. }) => SendResult::Accepted,
+        Ok(ApiAnswer { status, retry_after, .. }) => {
+            SendResult::Refused { status: *status, retry_after: *retry_after }
         }
-        Err(error) => Fate::Lost(error.kind()),
+        Err(error) => SendResult::Lost(error.kind()),
     }
 }

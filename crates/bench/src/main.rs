@@ -1,8 +1,8 @@
-//! The benchmark suite: the server as a process, under load, by turns with what it is compared to.
+//! The benchmark suite: the server as a process under load, alternating with a baseline.
 //!
-//! A case starts servers ([`server`]), makes tenants through the API ([`tenants`]), posts messages
-//! ([`load`]), looks at what arrives ([`receiver`]) and reports a table of all rounds with its bars
-//! ([`report`]). `cargo xtask bench` builds everything and runs it.
+//! A case starts servers ([`server`]), creates tenants through the API ([`tenants`]), posts messages ([`load`]), reads
+//! the arrivals ([`receiver`]) and reports a table of all rounds with its targets ([`report`]). `cargo xtask bench`
+//! builds everything and runs it.
 
 mod api;
 mod background;
@@ -35,29 +35,29 @@ use suite::Suite;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
-/// Measures the server, and says which bars it reaches.
+/// Measures the server and compares the results with the targets.
 #[derive(Debug, Parser)]
 #[command(name = "bench", after_help = cases::list())]
 struct Arguments {
-    /// The cases to run; without any, all
+    /// The cases to run; all by default
     #[arg(value_parser = cases::named)]
     cases: Vec<&'static cases::Case>,
-    /// How often each is measured
+    /// Rounds of each case
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Of the full counts and times, for a quick try
+    /// Scale of counts and times, for a quick run
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
-    /// Count instructions a message with callgrind, in place of the cases; `--rounds` says how often
+    /// Count instructions per message with callgrind instead; `--rounds` repeats it
     #[arg(long)]
     instructions: bool,
-    /// Put the tables of the cases that ran into the document
+    /// Write the tables of the measured cases into the document
     #[arg(long)]
     write: bool,
     /// The binary of the server
     #[arg(long, value_name = "FILE")]
     server: PathBuf,
-    /// Where `--write` puts the tables
+    /// The document for `--write`
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
 }
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the cases; says whether every bar was reached.
+/// Runs the cases; returns whether every target was reached.
 fn run(arguments: Arguments) -> Result<bool> {
     raise_limit()?;
     let Arguments { mut cases, rounds, scale, instructions, write, server, document } = arguments;
@@ -100,7 +100,7 @@ fn run(arguments: Arguments) -> Result<bool> {
     let mut tables = Vec::new();
     let mut reached = true;
     for case in cases {
-        // One that fails must not keep the others from being measured.
+        // A failed case must not prevent the others.
         match (case.run)(&suite) {
             Ok(report) => {
                 reached &= report.reached();
@@ -110,7 +110,7 @@ fn run(arguments: Arguments) -> Result<bool> {
             }
             Err(error) => {
                 reached = false;
-                eprintln!("{}: could not be measured: {error}", case.name);
+                eprintln!("{}: not measured: {error}", case.name);
             }
         }
     }
@@ -122,7 +122,7 @@ fn run(arguments: Arguments) -> Result<bool> {
     Ok(reached)
 }
 
-/// Every connection of the load and of the receivers is a descriptor of this process.
+/// Every connection of the load and of the receivers is a file descriptor of this process.
 fn raise_limit() -> Result<()> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

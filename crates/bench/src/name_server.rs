@@ -1,5 +1,5 @@
-//! A name server that hears every question and answers none about a host, neither by UDP nor by TCP. About the root it
-//! says that there is nothing: it is the name servers behind it that are silent, and not itself.
+//! A name server that receives every query and answers none about a host, by UDP or TCP. For the root it answers that
+//! nothing exists: so it counts as a working resolver whose upstream servers are silent.
 
 use crate::Result;
 use crate::background::{Background, runtime};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 
-/// `/etc/resolv.conf` can name no other port. The address is one that nobody else uses.
+/// `/etc/resolv.conf` cannot name another port. No other program uses this address.
 const ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(127, 53, 53, 53)), 53);
 
@@ -34,7 +34,7 @@ impl SilentNameServer {
             let mut question = [0; 512];
             loop {
                 let Ok((length, from)) = socket.recv_from(&mut question).await else { continue };
-                // The name begins after twelve bytes; that of the root is empty.
+                // The name follows twelve bytes; the name of the root is empty.
                 if length > NAME_AT && question[NAME_AT] == 0 {
                     question[2] |= ANSWER;
                     let _ = socket.send_to(&question[..length], from).await;
@@ -47,12 +47,12 @@ impl SilentNameServer {
         Ok(Self { questions, _tcp: Hole::start(ADDRESS)?, _background: background })
     }
 
-    /// How many questions it has heard.
+    /// The number of received queries.
     pub(crate) fn questions(&self) -> usize {
         self.questions.load(Ordering::Relaxed)
     }
 
-    /// A `resolv.conf` that names it.
+    /// A `resolv.conf` that names this server.
     pub(crate) fn configuration() -> String {
         format!("nameserver {}\n", ADDRESS.ip())
     }

@@ -1,6 +1,6 @@
-//! Percentiles, medians, fairness, and numbers as people read them.
+//! Percentiles, medians, fairness, and readable numbers.
 
-/// The smallest value that at least `percent` of all values do not exceed; NaN of none.
+/// The smallest value that at least `percent` of all values do not exceed; NaN for no values.
 pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -8,7 +8,7 @@ pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// The middle value, or the mean of the two in the middle; NaN of none.
+/// The middle value, or the mean of the two middle ones; NaN for no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -28,14 +28,14 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NAN, f64::max)
 }
 
-/// Jain's index: 1 when all have the same, 1/n when one of n has everything.
+/// Jain's index: 1 if all have the same, 1/n if one of n has everything.
 pub(crate) fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// With so many decimals, and a comma between thousands.
+/// A number with this many decimals and a comma between thousands.
 pub(crate) fn shown(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "–".into() } else { "never".into() };
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_one_of_the_values_whatever_their_order() {
+    fn a_percentile_is_one_of_the_values_in_any_order() {
         let values: Vec<f64> = (1..=1000).rev().map(f64::from).collect();
         assert_eq!(percentile(&values, 50.0), 500.0);
         assert_eq!(percentile(&values, 99.0), 990.0);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_of_none_is_no_number() {
+    fn the_largest_of_no_values_is_nan() {
         assert_eq!(largest(&[1.0, 3.0, 2.0]), 3.0);
         assert!(largest(&[]).is_nan());
     }

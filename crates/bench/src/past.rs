@@ -1,5 +1,5 @@
-//! A past: messages and attempts of one endpoint, spread over four weeks, written straight into the store of a server
-//! that is not running. Through the API they would all be of the same hour.
+//! A history: messages and attempts of one endpoint over four weeks, written directly into the store of a stopped server.
+//! Through the API they would all have the same time.
 
 use crate::Result;
 use aldaba_delivery::{AppId, AttemptId, Ending, EndpointId, MessageId, OrgId, Timestamp, Transition};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How many messages are written in one commit.
+/// Messages in one commit.
 const BATCH: usize = 1000;
 pub(crate) const SPAN: Duration = Duration::from_secs(28 * 24 * 3600);
-/// One of so many has failed, and one of so many is of another type and channel.
+/// One in this many failed, and one in this many has another type and channel.
 pub(crate) const RARE: usize = 1000;
 
 pub(crate) struct Past<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Past<'a> {
     pub(crate) app: &'a str,
     pub(crate) endpoint: &'a str,
     pub(crate) attempts: usize,
-    /// When it ends.
+    /// The end of the history.
     pub(crate) now: Timestamp,
 }
 
@@ -34,7 +34,7 @@ impl Past<'_> {
         self.now.before(ago)
     }
 
-    /// The id of an attempt in the middle of it: a place to go on from.
+    /// The id of an attempt in the middle, as an iterator.
     pub(crate) fn middle(&self) -> AttemptId {
         AttemptId::first_at(self.moment(self.attempts / 2))
     }
@@ -76,7 +76,7 @@ impl Past<'_> {
                 return Err("not recorded".into());
             }
         }
-        // As the server itself would have done, hour by hour.
+        // Hour by hour, as the server does.
         let through = Hour(Hour::of(self.now).0 - 1);
         for last in [false, true] {
             let step = SumUp { through, endpoints: vec![endpoint], last };
@@ -131,7 +131,7 @@ impl Past<'_> {
     }
 }
 
-/// Not random at all, but never the same twice.
+/// Deterministic and without repetition.
 fn random(number: usize, kind: u8) -> [u8; 15] {
     let mut bytes = [kind; 15];
     bytes[..8].copy_from_slice(&(number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());

@@ -1,11 +1,11 @@
-//! What is sent: a number and the moment at which it was due, filled up to a size.
+//! The payload: a number and its due time, padded to a size.
 
 use crate::clock::Nanos;
 
-/// Enough of a payload to read its stamp from.
+/// The bytes of a payload that contain its stamp.
 pub(crate) const STAMP_BYTES: usize = 80;
 
-/// What the receiver learns from a payload.
+/// The information that the receiver reads from a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) sent_at: Nanos,
@@ -13,7 +13,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// A payload of `bytes`, or of the few that it needs.
+    /// A payload of `bytes`, or of its minimum length.
     pub(crate) fn payload(self, bytes: usize) -> String {
         let Self { sent_at, number } = self;
         let mut text = format!(r#"{{"sent_at_ns":{sent_at},"n":{number},"fill":""#);
@@ -23,7 +23,7 @@ impl Stamp {
         text
     }
 
-    /// From the beginning of a payload.
+    /// Reads the stamp at the beginning of a payload.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         let (sent_at, rest) = digits(payload.strip_prefix(br#"{"sent_at_ns":"#)?)?;
         let (number, _) = digits(rest.strip_prefix(br#","n":"#)?)?;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_somebody_else_has_no_stamp() {
+    fn a_foreign_payload_has_no_stamp() {
         assert_eq!(Stamp::read(b"{\"invoice\":42}"), None);
         assert_eq!(Stamp::read(b""), None);
     }

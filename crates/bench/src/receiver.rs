@@ -1,5 +1,5 @@
-//! The receiver. What it does with a request is written in the request's path, so that one receiver
-//! serves quick, slow and failing endpoints at once.
+//! The receiver. The path of a request selects its behaviour, so that one receiver serves fast, slow and failing
+//! endpoints.
 
 use crate::background::{Background, listen, runtime, serve_each};
 use crate::clock::{self, Nanos};
@@ -20,9 +20,9 @@ const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     AtOnce,
-    /// So many milliseconds later.
+    /// After this many milliseconds.
     After(u64),
-    /// With 500 to the first tries of every so-manieth message, at once to all others.
+    /// With 500 to the first tries of every n-th message, and immediately to all others.
     Fails {
         every: u64,
         tries: u32,
@@ -38,7 +38,7 @@ impl Behaviour {
         }
     }
 
-    /// An unknown path is answered at once.
+    /// An unknown path is answered immediately.
     fn of_path(path: &str) -> (Self, usize) {
         let mut segments = path.split('/').skip(1);
         let mut words = segments.next().unwrap_or_default().split('-');
@@ -56,10 +56,10 @@ impl Behaviour {
     }
 }
 
-/// A request that was read to its end.
+/// A completely read request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Which endpoint: the number at the end of its path.
+    /// The endpoint: the number at the end of the path.
     pub(crate) lane: usize,
     pub(crate) stamp: Stamp,
     pub(crate) at: Nanos,
@@ -87,7 +87,7 @@ struct Seen {
 #[derive(Default)]
 struct Log {
     arrivals: Vec<Arrival>,
-    /// How many somebody waits for: waking them for each would cost more than the request.
+    /// The count that a caller waits for: waking it for each arrival would cost more than the request.
     wanted: usize,
     tries: HashMap<(usize, u64), u32>,
 }
@@ -101,7 +101,7 @@ impl Receiver {
         let work = serve_each(listener, move |stream| {
             let seen = Arc::clone(&shared);
             seen.connections.fetch_add(1, Ordering::Relaxed);
-            // A sender that is killed in the middle of a request is part of some cases.
+            // Some cases kill the sender in the middle of a request.
             async move { drop(serve(stream, &seen).await) }
         });
         Ok(Self { address, seen, _background: Background::run("receiver", runtime, work)? })
@@ -111,12 +111,12 @@ impl Receiver {
         url(self.address, behaviour, lane)
     }
 
-    /// Everything that has arrived, in its order.
+    /// All arrivals in order.
     pub(crate) fn arrivals(&self) -> Vec<Arrival> {
         self.seen.log.lock().arrivals.clone()
     }
 
-    /// How many connections were made to it.
+    /// The number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.seen.connections.load(Ordering::Relaxed)
     }
@@ -129,11 +129,11 @@ impl Receiver {
         *self.seen.log.lock() = Log::default();
     }
 
-    /// Waits for so many arrivals in all; says whether they came in time.
-    pub(crate) fn wait_for(&self, count: usize, patience: Duration) -> bool {
+    /// Waits for this many arrivals in total; returns whether they came in time.
+    pub(crate) fn wait_for(&self, count: usize, timeout: Duration) -> bool {
         let mut log = self.seen.log.lock();
         log.wanted = count;
-        let deadline = deadline(patience);
+        let deadline = deadline(timeout);
         while log.arrivals.len() < count {
             if self.seen.enough.wait_until(&mut log, deadline).timed_out() {
                 return log.arrivals.len() >= count;
@@ -142,10 +142,9 @@ impl Receiver {
         true
     }
 
-    /// Waits until so many different messages have arrived, each endpoint's counted apart; returns how
-    /// many have.
-    pub(crate) fn wait_for_different(&self, count: usize, patience: Duration) -> usize {
-        let until = clock::now() + clock::nanos(patience);
+    /// Waits for this many different messages, counted per endpoint; returns how many have arrived.
+    pub(crate) fn wait_for_different(&self, count: usize, timeout: Duration) -> usize {
+        let until = clock::now() + clock::nanos(timeout);
         loop {
             let arrivals = self.arrivals();
             let different = different(&arrivals);
@@ -162,14 +161,14 @@ pub(crate) fn url(address: SocketAddr, behaviour: Behaviour, lane: usize) -> Str
     format!("http://{address}{}", behaviour.path(lane))
 }
 
-/// How many messages arrived, each endpoint's counted apart.
+/// The number of different messages, counted per endpoint.
 pub(crate) fn different(arrivals: &[Arrival]) -> usize {
     arrivals.iter().map(|arrival| (arrival.lane, arrival.stamp.number)).collect::<HashSet<_>>().len()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a condition variable knows no other clock")]
-fn deadline(patience: Duration) -> Instant {
-    Instant::now() + patience
+fn deadline(timeout: Duration) -> Instant {
+    Instant::now() + timeout
 }
 
 async fn serve(mut stream: Stream, seen: &Seen) -> io::Result<()> {
@@ -187,7 +186,7 @@ async fn serve(mut stream: Stream, seen: &Seen) -> io::Result<()> {
 }
 
 impl Seen {
-    /// Writes an arrival down; returns the answer that it gets.
+    /// Records an arrival; returns its answer.
     fn note(&self, arrival: Arrival, behaviour: Behaviour) -> &'static [u8] {
         let mut log = self.log.lock();
         log.arrivals.push(arrival);
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_says_how_it_is_answered() {
+    fn a_path_selects_the_behaviour() {
         for behaviour in
             [Behaviour::AtOnce, Behaviour::After(15_000), Behaviour::Fails { every: 3, tries: 1 }]
         {

@@ -1,11 +1,11 @@
-//! What a case found: a table of all rounds, and its bars.
+//! The result of a case: a table of all rounds, and its targets.
 
 use crate::numbers::{median, shown};
 use std::fmt::Write;
 
 const LINE: usize = 120;
 
-/// Rows of values, one a round.
+/// Rows of values, one value per round.
 #[derive(Debug, Default)]
 pub(crate) struct Sheet {
     rows: Vec<Row>,
@@ -18,7 +18,7 @@ struct Row {
     values: Vec<f64>,
 }
 
-/// What a case must show.
+/// A target of a case.
 #[derive(Debug)]
 pub(crate) struct Bar {
     pub(crate) claim: String,
@@ -28,14 +28,14 @@ pub(crate) struct Bar {
 
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// How it was measured, in a sentence or two.
+    /// The method, in a sentence or two.
     pub(crate) about: String,
     pub(crate) sheet: Sheet,
     pub(crate) bars: Vec<Bar>,
 }
 
 impl Sheet {
-    /// One more round of a row.
+    /// Adds a round to a row.
     pub(crate) fn put(&mut self, name: &str, decimals: usize, value: f64) {
         match self.rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.values.push(value),
@@ -51,7 +51,7 @@ impl Sheet {
         median(self.values(name))
     }
 
-    /// Whether every round of a row was zero, and there was one.
+    /// Whether a row is zero in every round, and has one.
     pub(crate) fn always_zero(&self, name: &str) -> bool {
         !self.values(name).is_empty() && self.values(name).iter().all(|value| *value == 0.0)
     }
@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-/// In lines as long as those of the documents.
+/// Wraps text to the line length of the documents.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut length) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! The process under test.
+//! The server process under test.
 
 use crate::Result;
 use crate::api::Api;
@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A start on a large folder reads a lot.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A start on a large folder reads much data.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The unit of CPU time in `/proc`, the same on every Linux.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// How to start it.
+/// How to start the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     binary: PathBuf,
@@ -47,7 +47,7 @@ impl Launch {
         self
     }
 
-    /// With other name servers than the machine's, which needs root: a mount that only the server sees.
+    /// With other name servers than the machine's: a mount that only the server sees, which needs root.
     pub(crate) fn with_name_servers(mut self, resolv_conf: &Path) -> Self {
         self.resolv_conf = Some(resolv_conf.to_owned());
         self
@@ -65,7 +65,7 @@ impl Launch {
         self
     }
 
-    /// Starts it and waits until it says where it listens.
+    /// Starts the server and waits until it prints its address.
     pub(crate) fn start(&self) -> Result<Server> {
         let init = Command::new(&self.binary).args(["init", "--data"]).arg(&self.data).output()?;
         if !init.status.success() {
@@ -82,7 +82,7 @@ impl Launch {
         let mut server = Server { child, pid, spawned_at, api: None };
         let (found, finds) = mpsc::channel();
         std::thread::spawn(move || {
-            // To its end, so that a full pipe cannot stop the server.
+            // Reads all output, so that a full pipe cannot stop the server.
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 if let Some(address) =
                     line.split_once("http://").and_then(|(_, address)| address.parse().ok())
@@ -92,7 +92,7 @@ impl Launch {
             }
         });
         let address: SocketAddr =
-            finds.recv_timeout(PATIENCE).map_err(|_| "the server never said where it listens")?;
+            finds.recv_timeout(WAIT_TIMEOUT).map_err(|_| "the server did not print its address")?;
         server.api = Some(Api::new(address, &token));
         Ok(server)
     }
@@ -119,7 +119,7 @@ impl Launch {
                 command
             }
         };
-        // What the caller's shell has set is not what is measured.
+        // Variables of the caller's shell must not change the measurement.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ALDABA_") {
                 command.env_remove(name);
@@ -129,7 +129,7 @@ impl Launch {
         command
     }
 
-    /// The right to talk to a server of this folder as another organization.
+    /// A token for another organization on this folder.
     pub(crate) fn as_organization(&self, org: &str, server: &Server) -> Result<Api> {
         Ok(server.api()?.with_token(&self.token(&["--org", org])?))
     }
@@ -147,7 +147,7 @@ impl Launch {
     }
 }
 
-/// A running server; killed without mercy when dropped.
+/// A running server; killed when dropped.
 pub(crate) struct Server {
     child: Child,
     pid: Pid,
@@ -164,24 +164,24 @@ impl Server {
         self.child.id()
     }
 
-    /// SIGTERM, and waits for its end, after which everything is in the database file.
+    /// Sends SIGTERM and waits for the end, after which everything is in the database file.
     pub(crate) fn stop(mut self) -> Result<()> {
         kill_process(self.pid, Signal::TERM)?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
     }
 
-    /// SIGKILL: what the kernel's out-of-memory killer does.
+    /// Sends SIGKILL, like the kernel's out-of-memory killer.
     pub(crate) fn kill(self) {
         drop(self);
     }
 
-    /// Resident now, in bytes.
+    /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<f64> {
         self.memory("VmRSS:")
     }
 
-    /// The most that ever was resident, in bytes.
+    /// The peak of resident memory in bytes.
     pub(crate) fn peak(&self) -> Result<f64> {
         self.memory("VmHWM:")
     }
@@ -193,10 +193,10 @@ impl Server {
         Ok(kibibytes * 1024.0)
     }
 
-    /// CPU seconds so far, in and for the process.
+    /// CPU seconds of the process, in user and kernel mode.
     pub(crate) fn cpu(&self) -> Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the program may hold anything; what follows it is in fixed places.
+        // The name of the program may contain any character; the fields after it have fixed positions.
         let (_, fields) = text.rsplit_once(')').ok_or("no name in stat")?;
         let ticks: Vec<&str> = fields.split_whitespace().skip(11).take(2).collect();
         let ticks = ticks.iter().map(|ticks| ticks.parse::<f64>()).sum::<std::result::Result<f64, _>>()?;

@@ -1,4 +1,4 @@
-//! What every case works with: how large and how often, the load's own runtime, servers and folders.
+//! What every case uses: scale and rounds, the runtime of the load, servers and folders.
 
 use crate::Result;
 use crate::api::Api;
@@ -26,17 +26,17 @@ impl Suite {
         Ok(Self { binary, rounds, scale, folder, load: runtime()? })
     }
 
-    /// Everything that is written to disk is below it.
+    /// The parent folder of everything that is written to disk.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A full-size count at the scale of this run.
+    /// A count at the scale of this run.
     pub(crate) fn count(&self, full: usize, least: usize) -> usize {
         ((full as f64 * self.scale).round() as usize).max(least)
     }
 
-    /// The same for a time.
+    /// A duration at the scale of this run.
     pub(crate) fn seconds(&self, full: f64, least: f64) -> f64 {
         (full * self.scale).max(least)
     }
@@ -45,12 +45,12 @@ impl Suite {
         self.rounds
     }
 
-    /// For what is the same every time, or takes too long: no more than so many.
+    /// The number of rounds, limited for cases that vary little or take long.
     pub(crate) fn rounds_up_to(&self, most: usize) -> usize {
         self.rounds.min(most)
     }
 
-    /// A line on standard error after every round.
+    /// Prints a line on standard error after every round.
     pub(crate) fn progress(&self, case: &str, round: usize, sheet: &Sheet) {
         eprintln!("{case}: round {}: {}", round + 1, sheet.latest());
     }
@@ -71,21 +71,20 @@ impl Suite {
         Ok(tempfile::tempdir_in(&self.folder)?)
     }
 
-    /// Starts a server on a folder, lets it be filled, and stops it so that everything is in the
-    /// database file. What is in flight then counts as never sent.
+    /// Starts a server on a folder, fills it, and stops the server so that everything is in the database file. Deliveries
+    /// that were in flight then count as not sent.
     pub(crate) fn fill(&self, data: &TempDir, fill: impl AsyncFnOnce(&Api) -> Result<()>) -> Result<()> {
         self.fill_with(self.launch(data), fill)
     }
 
-    /// The same with a server of one's own choice.
+    /// The same with another launch of the server.
     pub(crate) fn fill_with(&self, launch: Launch, fill: impl AsyncFnOnce(&Api) -> Result<()>) -> Result<()> {
         let server = launch.with("ALDABA_SHUTDOWN_SECONDS", 0).start()?;
         self.load.block_on(fill(server.api()?))?;
         server.stop()
     }
 
-    /// A copy of a folder that no server uses, on the disk to its last byte: the writing of it must not
-    /// fall into what is measured.
+    /// Copies a folder that no server uses, and syncs the copy: its writes must not disturb the measurement.
     pub(crate) fn copy(&self, of: &TempDir) -> Result<TempDir> {
         let copy = self.empty_folder()?;
         for entry in fs::read_dir(of)? {
@@ -98,14 +97,14 @@ impl Suite {
     }
 }
 
-/// The two sides of a comparison. Rounds alternate which comes first, so that what drifts in a run
-/// (heat, other tenants of the machine) meets both.
+/// The two sides of a comparison. Rounds alternate which comes first, so that drift in a run (heat, other tenants of the
+/// machine) affects both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     A,
     B,
 }
 
-pub(crate) fn by_turns(round: usize) -> [Side; 2] {
+pub(crate) fn alternating(round: usize) -> [Side; 2] {
     if round.is_multiple_of(2) { [Side::A, Side::B] } else { [Side::B, Side::A] }
 }

@@ -1,14 +1,14 @@
-//! Applications and endpoints, made through the API.
+//! Applications and endpoints, created through the API.
 
 use crate::Result;
 use crate::api::{Api, Post};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// Endpoints are made over so many connections at once: commits are shared then.
+/// Connections on which endpoints are created: concurrent requests share commits.
 const CONNECTIONS: usize = 64;
 
-/// An endpoint to be.
+/// A new endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct NewEndpoint {
     pub(crate) url: String,
@@ -26,7 +26,7 @@ impl NewEndpoint {
     }
 }
 
-/// An application with these endpoints; returns the path of its messages.
+/// Creates an application with these endpoints; returns the path of its messages.
 pub(crate) async fn application(api: &Api, endpoints: Vec<NewEndpoint>) -> Result<String> {
     let app = api.make("/app", json!({"name": "bench"}).to_string()).await?;
     let path = format!("/app/{app}/endpoint");
@@ -38,7 +38,7 @@ pub(crate) async fn application(api: &Api, endpoints: Vec<NewEndpoint>) -> Resul
     Ok(format!("/app/{app}/msg"))
 }
 
-/// Posts all of them, by turns over a few connections; each must be taken.
+/// Posts all of them over a few connections; each must be accepted.
 pub(crate) async fn make_all(api: &Api, mut posts: Vec<Post>) -> Result<()> {
     let mut workers = JoinSet::new();
     let share = posts.len().div_ceil(CONNECTIONS).max(1);

@@ -121,6 +121,8 @@ pub struct AcceptCommit {
     pub wanted: Vec<EndpointId>,
     /// Those of them that were off at that moment, and skip.
     pub skipped: Vec<EndpointId>,
+    /// The days and owners whose quotas it counts for.
+    pub counted: Vec<(i64, [u8; 20])>,
 }
 
 /// The store told the engine that results could not be written.

@@ -103,68 +103,103 @@ pub enum Sabotage {
     MixNews,
     /// Attempts are not added to the counters of their minute: counters.
     LoseCounts,
+    /// Messages of a later commit are not added to the count of their day: quotas.
+    LoseQuotas,
 }
 
 impl Sabotage {
-    /// Those that are in the SQL of the store: what stands there, and what is planted in its place.
+    /// Those that are in the SQL of the store: by what a statement is known, what stands there, and what is planted in its place.
     pub fn in_statements(self) -> &'static [Planted] {
         match self {
             Self::ForgetKeys => &[(
                 FIND_KEY,
-                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3
-                 AND NOT EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource)",
+                KEY,
+                "key = ?3 AND NOT EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource)",
             )],
             Self::ForgetWindow => &[(
                 FIND_KEY,
-                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3
-                 AND (kind <> 0 OR EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource))",
+                KEY,
+                "key = ?3 AND (kind <> 0 OR EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource))",
             )],
-            Self::LookThenStore => &[(
-                FIND_KEY,
-                "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND kind <> 0",
+            Self::LookThenStore => &[(FIND_KEY, KEY, "key = ?3 AND kind <> 0")],
+            Self::ForgetDue => &[(
+                ANY,
+                "retries = retries + ?3, due_at = ?4",
+                "retries = retries + ?3, due_at = min(due_at, ?4)",
             )],
-            Self::ForgetDue => {
-                &[("retries = retries + ?3, due_at = ?4", "retries = retries + ?3, due_at = min(due_at, ?4)")]
-            }
-            Self::ForgetGates => &[("FROM gate ORDER BY", "FROM gate WHERE 0 ORDER BY")],
+            Self::ForgetGates => &[(ANY, "FROM gate ORDER BY", "FROM gate WHERE 0 ORDER BY")],
             Self::JumpQueue => {
-                &[("SET ordered = 1, place = ?2 WHERE", "SET ordered = 1, place = min(seq, ?2) WHERE")]
+                &[(ANY, "SET ordered = 1, place = ?2", "SET ordered = 1, place = min(seq, ?2)")]
             }
             Self::RemoveEarly => {
-                &[("settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)", "(?2 = ?2 OR ?3 = ?3)")]
+                &[(ANY, "settled_at <= ?2 AND (settled_at < ?2 OR seq < ?3)", "(?2 = ?2 OR ?3 = ?3)")]
             }
             Self::RemovePayloads => &[
-                ("AND NOT EXISTS (SELECT 1 FROM delivery WHERE message = ?2 AND state = 0)", ""),
+                (ANY, "AND NOT EXISTS (SELECT 1 FROM delivery WHERE message = ?2 AND state = 0)", ""),
                 (
+                    ANY,
                     "FROM delivery WHERE message = ?1 AND state = 0 LIMIT 1",
                     "FROM delivery WHERE message = ?1 AND 0",
                 ),
             ],
             Self::KeepDeleted => &[(
+                ANY,
                 "SET payload = ?3, sealed_headers = NULL, expunged = 1",
                 "SET payload = coalesce(payload, ?3), expunged = 0",
             )],
-            Self::ForgetClock => {
-                &[("FROM setting WHERE name = ?1", "FROM setting WHERE name = ?1 AND name <> 'clock'")]
+            Self::ForgetClock => &[
+                (ANY, "FROM setting WHERE name = ?1", "FROM setting WHERE name = ?1 AND name <> 'clock'"),
+                ("SELECT created_at FROM message ORDER BY rowid", "ORDER BY", "WHERE 0 ORDER BY"),
+                ("SELECT started_at FROM attempt ORDER BY rowid", "ORDER BY", "WHERE 0 ORDER BY"),
+            ],
+            Self::DelayCuts => {
+                &[("FROM portal_cut ORDER BY", "ends_at, expires_at", "ends_at + 1, expires_at")]
             }
-            Self::DelayCuts => &[(
-                "SELECT app, session, issued_before, ends_at, expires_at FROM portal_cut ORDER BY",
-                "SELECT app, session, issued_before, ends_at + 1, expires_at FROM portal_cut ORDER BY",
-            )],
             Self::ForgetRevocations => {
-                &[("FROM revoked_token ORDER BY", "FROM revoked_token WHERE 0 ORDER BY")]
+                &[(ANY, "FROM revoked_token ORDER BY", "FROM revoked_token WHERE 0 ORDER BY")]
             }
             Self::ForgetCondition => {
-                &[("health_epoch = ?10 WHERE id = ?11", "health_epoch = ?10 WHERE id = id OR id = ?11")]
+                &[(ANY, "health_epoch = ?10 WHERE id = ?11", "health_epoch = ?10 WHERE id = id OR id = ?11")]
             }
-            Self::SkipAtCursor => &[("due_at = ?2 AND seq > ?3", "due_at = ?2 AND seq > ?3 + 1")],
+            Self::SkipAtCursor => &[(ANY, "due_at = ?2 AND seq > ?3", "due_at = ?2 AND seq > ?3 + 1")],
             Self::LoseCounts => &[(
+                ANY,
                 "attempts = endpoint_minute.attempts + excluded.attempts",
                 "attempts = endpoint_minute.attempts",
             )],
+            Self::LoseQuotas => {
+                &[(ANY, "count = message_count.count + excluded.count", "count = message_count.count")]
+            }
+            // Beyond a cursor only, or a lane would read the same rows again and again.
+            Self::RaiseTheDead => &[(DUE, "state = 0", "(state = 0 OR state = 1 AND ?2 > 0)")],
+            Self::HideRow => &[(DUE, "state = 0", "state = 0 AND seq % 5 <> 0")],
+            Self::HideStopDates => &[
+                (DUE, ", clock_start,", ", clock_start + 1000000000000,"),
+                ("clock_start > ?2", "state = 0", "state = 0 AND 0"),
+            ],
+            Self::HideNotDue => &[(
+                "SELECT due_at, seq, endpoint FROM delivery WHERE state = 0 AND due_at = ?1",
+                "state = 0",
+                "state = 0 AND 0",
+            )],
+            Self::HideThrottle => &[
+                (TARGET, "throttle_rate", "NULL"),
+                ("SELECT throttle_rate FROM application WHERE id = ?1", "throttle_rate", "NULL"),
+            ],
+            Self::HideDelete => &[(TARGET, "THEN 1 ELSE 0 END", "THEN 0 ELSE 0 END")],
+            Self::HideDisabled => &[(TARGET, ", disabled,", ", 0,")],
+            Self::HideOrdering => &[(TARGET, ", ordering,", ", 0,")],
+            Self::HideBlock => &[(TARGET, ", ordering,", ", min(ordering, 1),")],
+            Self::MixOrganizations => &[(TARGET, ", org,", ", x'0101010101010101010101010101010101010101',")],
             _ => &[],
         }
     }
 }
 
+/// Whatever the statement is.
+const ANY: &str = "";
 const FIND_KEY: &str = "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3";
+const KEY: &str = "key = ?3";
+/// What a lane reads of its backlog, and of its endpoint.
+const DUE: &str = "WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3";
+const TARGET: &str = "FROM endpoint WHERE endpoint.id = ?1";

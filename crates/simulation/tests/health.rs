@@ -237,7 +237,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
 }
 
 #[test]
-fn a_gate_that_is_opened_by_hand_lets_everything_go_on_a_ramp() {
+fn a_manually_opened_gate_releases_deliveries_on_a_ramp() {
     simulated(async {
         let world = World::new().await;
         world.application("ours").await;
@@ -308,7 +308,7 @@ fn d5_what_is_held_for_an_endpoint_goes_out_on_a_ramp_with_its_count_of_retries(
 }
 
 #[test]
-fn a_recovery_that_was_refused_can_be_asked_for_again_and_looks_back_as_far_as_it_has_to() {
+fn a_refused_recovery_can_be_repeated_with_the_same_period() {
     // The store is busy for an hour, when the endpoint has failed.
     let active = Span { from: START + DAY * 101, to: START + DAY * 101 + HOUR };
     simulated(async move {
@@ -342,7 +342,7 @@ fn a_recovery_that_was_refused_can_be_asked_for_again_and_looks_back_as_far_as_i
 }
 
 #[test]
-fn a_success_that_comes_late_leaves_what_a_resume_recovers() {
+fn a_late_success_does_not_change_what_a_resume_recovers() {
     simulated(async {
         let world = World::new().await;
         world.application("ours").await;
@@ -475,7 +475,7 @@ fn d8_standard_probes_with_growing_gaps_and_lets_go_on_a_ramp_when_one_succeeds(
 }
 
 #[test]
-fn once_turning_off_is_answered_no_request_leaves_and_all_arrive_once_it_is_on() {
+fn after_turning_off_no_request_is_sent_and_all_arrive_after_turning_on() {
     simulated(async {
         let world = World::new().await;
         world.application("ours").await;

@@ -110,4 +110,5 @@ planted! {
     a_row_that_is_skipped_at_a_cursor_is_caught: SkipAtCursor by "I1";
     news_of_an_application_out_of_order_is_caught: MixNews by "I5";
     attempts_that_are_not_counted_are_caught: LoseCounts by "counters";
+    lost_counts_of_quotas_are_caught: LoseQuotas by "quotas";
 }

@@ -111,12 +111,12 @@ fn leaving() -> Scenario {
 }
 
 #[test]
-fn what_waits_for_a_deleted_application_ends_long_before_it_is_due() {
+fn deliveries_of_a_deleted_application_end_before_they_are_due() {
     assert_kept(leaving());
 }
 
 #[test]
-fn what_waits_for_a_deleted_application_ends_though_a_crash_came_between() {
+fn deliveries_of_a_deleted_application_end_after_a_crash() {
     // At some of these moments the deletion is on disk, and only a part of what waits has ended.
     let mut between = 0;
     for length in (65_000..65_020).map(Duration::from_millis) {

@@ -4,7 +4,7 @@ use simulation::run::play;
 use simulation::scenario::Scenario;
 
 #[test]
-fn twenty_seeds_run_twice_leave_the_same_trace() {
+fn repeated_runs_of_twenty_seeds_have_the_same_trace() {
     for seed in 0..20 {
         let [first, second] = [(); 2].map(|()| {
             let world = play(Scenario::new(seed), true);

@@ -1,4 +1,4 @@
-//! A server as a process that does not outlive whoever started it.
+//! A server as a child process that ends with its parent.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often it is looked whether a server has begun or ended, and how many times.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: usize = 1500;
+/// The delay between two checks whether a server has started or ended, and the maximum number of checks.
+const POLL_DELAY: Duration = Duration::from_millis(20);
+const MAX_POLLS: usize = 1500;
 
-/// Runs a program until its own input ends, which is when this process ends, however it does. It says the program's
-/// id first, and clears the folder away at last.
+/// Runs a program until its own input ends, that is until this process ends. It prints the program's id first, and removes
+/// the folder at the end.
 const KEEPER: &str = r#"folder=$1; shift
 "$@" </dev/null >"$folder/log" 2>&1 &
 server=$!
@@ -26,7 +26,7 @@ read -r how
 kill -INT $server 2>/dev/null; kill -CONT $server 2>/dev/null; wait $server
 [ "$how" = keep ] || rm -rf "$folder""#;
 
-/// A program that is running.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Running {
     keeper: Child,
@@ -34,11 +34,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it as this user; `folder` is its own, and is removed with it.
+    /// Starts a program as this user. `folder` belongs to it and is removed with it.
     pub(crate) fn start(user: Option<u32>, folder: &Path, program: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper"]).arg(folder).arg(program).args(arguments);
-        // A group of its own: a signal from the terminal is for the tests, which then end this.
+        // In its own process group: a signal from the terminal ends the tests, which then end this.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::null()).current_dir(folder);
         if let Some(user) = user {
@@ -52,11 +52,11 @@ impl Running {
         Self { keeper, server }
     }
 
-    /// Ends it at once, as a crash would, and keeps the folder.
+    /// Kills the program like a crash, and keeps the folder.
     pub(crate) fn crash(self) {
         use std::io::Write;
-        // Its own children too: one that outlives it keeps its memory, and then it does not start again. A server that
-        // stands still has no more of them.
+        // Kills the children too: a surviving child keeps the shared memory and prevents a restart. A paused server starts no
+        // more children.
         pause(self.server);
         let children = self.children();
         kill(self.server);
@@ -72,13 +72,13 @@ impl Running {
         let _ = keeper.wait();
     }
 
-    /// Stops it and its children where they are.
+    /// Pauses the program and its children.
     pub(crate) fn pause_all(&self) {
         pause(self.server);
         self.signal_children(Signal::STOP);
     }
 
-    /// Lets them go on.
+    /// Resumes the program and its children.
     pub(crate) fn resume_all(&self) {
         self.signal_children(Signal::CONT);
         resume(self.server);
@@ -97,37 +97,37 @@ impl Running {
         children.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().unwrap_or(0))).collect()
     }
 
-    /// Ends it, and removes its folder.
+    /// Ends the program and removes its folder.
     pub(crate) fn end(mut self) {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
 }
 
-/// Waits until a process runs no more, whether or not somebody has taken note of its end.
+/// Waits until a process has ended, even if it is not reaped yet.
 fn wait_until_dead(id: Pid) {
     let id = id.as_raw_nonzero();
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let status = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // Behind its name, which is in brackets: its state, Z for one that has ended.
+        // The state follows the name in brackets; Z means ended.
         let state = status.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
         if matches!(state, None | Some("Z" | "X")) {
             return;
         }
-        sleep(LOOK);
+        sleep(POLL_DELAY);
     }
-    panic!("process {id} was killed and does not end");
+    panic!("process {id} was killed and has not ended");
 }
 
-/// Where ports are taken from: below those of outgoing connections. One of those, knocking again and again at a server that
-/// is down, would in the end get that very port for itself, and then it knocks at its own door.
+/// The range of ports, below those of outgoing connections. A client that reconnects repeatedly to a stopped server could
+/// otherwise get the server's port as its own, and connect to itself.
 const PORTS: Range<u16> = 20_000..30_000;
 
-/// A port that nobody listens on at this moment, and that this process has not given away before.
+/// A free port that this process has not used before.
 pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let count = u32::from(PORTS.end - PORTS.start);
-    // Tests that run side by side begin at different places.
+    // Concurrent tests begin at different ports.
     let first = std::process::id().wrapping_mul(97);
     for _ in 0..count {
         let place = first.wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % count;
@@ -139,16 +139,16 @@ pub(crate) fn free_port() -> u16 {
     panic!("none of the ports {PORTS:?} is free");
 }
 
-/// Waits until something answers there.
+/// Waits until a server accepts connections on a port.
 pub(crate) fn wait_until_open(port: u16, folder: &Path) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return;
         }
-        sleep(LOOK);
+        sleep(POLL_DELAY);
     }
     let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-    panic!("a server does not answer on port {port}; it said:\n{log}");
+    panic!("a server does not answer on port {port}; its log:\n{log}");
 }
 
 /// Ends a process as `kill -9` does.
@@ -156,12 +156,12 @@ pub fn kill(id: i32) {
     signal(id, Signal::KILL);
 }
 
-/// Stops a process where it is, as `kill -STOP` does.
+/// Pauses a process, as `kill -STOP` does.
 pub fn pause(id: i32) {
     signal(id, Signal::STOP);
 }
 
-/// Lets a paused process go on.
+/// Resumes a paused process.
 pub fn resume(id: i32) {
     signal(id, Signal::CONT);
 }

@@ -53,7 +53,7 @@ fn a_paused_postgres_takes_connections_and_does_not_answer_until_it_is_resumed()
 }
 
 #[test]
-fn those_who_share_a_postgres_have_databases_of_their_own() {
+fn tests_that_share_a_postgres_have_separate_databases() {
     let (here, there) = (Postgres::shared(), Postgres::shared());
     assert_ne!(here.database(), there.database());
 }

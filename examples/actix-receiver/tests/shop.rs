@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECRET: &str = "whsec_c2VjcmV0LW9mLXRoZS1hY3RpeC1leGFtcGxlLTMyYnk=";
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Shop {
     process: Child,
@@ -38,7 +38,7 @@ impl Shop {
 
     fn count(&self, query: &str) -> i64 {
         let connection = Connection::open(self.folder.path().join("shop.db")).unwrap();
-        connection.busy_timeout(PATIENCE).unwrap();
+        connection.busy_timeout(WAIT_TIMEOUT).unwrap();
         connection.query_row(query, [], |row| row.get(0)).unwrap()
     }
 
@@ -70,7 +70,7 @@ fn start(database: PathBuf) -> (Child, SocketAddr, mpsc::Receiver<String>) {
     let output = BufReader::new(process.stdout.take().unwrap());
     let (heard, lines) = mpsc::channel();
     std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| heard.send(line)));
-    let line = lines.recv_timeout(PATIENCE).expect("it says where it listens");
+    let line = lines.recv_timeout(WAIT_TIMEOUT).expect("it says where it listens");
     let address = line.strip_prefix("listening on ").unwrap().parse().unwrap();
     (process, address, lines)
 }
@@ -89,7 +89,7 @@ fn signed_at(seconds: i64, id: &str, body: &str) -> String {
 
 fn deliver(to: SocketAddr, method: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let length = body.len();
     let head = format!(
         "{method} /webhooks HTTP/1.1\r\nhost: shop\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
@@ -118,7 +118,7 @@ fn a_payment_has_its_effect_once_however_often_it_comes() {
     assert_eq!(shop.send("evt_1", &payment("order-1")), (200, DUPLICATE.into()));
     assert_eq!((shop.payments(), shop.marks()), (1, 1));
     assert_eq!(shop.count("SELECT COUNT(*) FROM orders WHERE status = 'paid'"), 1);
-    assert_eq!(shop.lines.recv_timeout(PATIENCE).unwrap(), "receipt for ann@example.com");
+    assert_eq!(shop.lines.recv_timeout(WAIT_TIMEOUT).unwrap(), "receipt for ann@example.com");
     assert!(shop.lines.try_recv().is_err(), "one receipt");
 }
 
@@ -138,7 +138,7 @@ fn of_ten_copies_at_once_one_is_processed_and_all_are_answered() {
 }
 
 #[test]
-fn what_failed_is_rolled_back_and_comes_again() {
+fn failed_work_is_rolled_back_and_the_event_is_sent_again() {
     let shop = Shop::open();
     let later = payment("order-3");
     let told = r#"{"received":false,"error":"there is no such order yet"}"#;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::time::Duration;
 
 /// How long a mail server may be silent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub(crate) struct Mails {
@@ -22,7 +22,7 @@ impl Mails {
     pub(crate) fn new(url: Option<String>) -> Result<Self, Box<dyn Error>> {
         let connect = |url: String| -> Result<_, SmtpError> {
             let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url)?;
-            Ok(server.timeout(Some(PATIENCE)).build())
+            Ok(server.timeout(Some(WAIT_TIMEOUT)).build())
         };
         let from = std::env::var("MAIL_FROM").unwrap_or("shop@example.com".into());
         Ok(Self { server: url.map(connect).transpose()?, from: from.parse()? })

@@ -6,7 +6,7 @@ mod shop;
 
 use aldaba_receiver::inbound::{Inspector, Recipe, Secret};
 use aldaba_receiver::transactional::PostgresLedger;
-use aldaba_receiver::{Cleanup, DEFAULT_PATIENCE, Receiver};
+use aldaba_receiver::{Cleanup, DEFAULT_WAIT_TIMEOUT, Receiver};
 use axum::Router;
 use axum::routing::post;
 use mail::Mails;
@@ -25,7 +25,7 @@ const LAST_HANDLERS: Duration = Duration::from_secs(10);
 async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let ledger = PostgresLedger::connect(&needed("DATABASE_URL")?)?;
-    let receiver = Receiver::builder(inspector()?, ledger).patience(patience()?).build();
+    let receiver = Receiver::builder(inspector()?, ledger).wait_timeout(wait_timeout()?).build();
     let _cleanup = Cleanup::of(&receiver).start();
 
     // The receiver stands around the handler: it checks the signature, begins the transaction, and ends it.
@@ -55,9 +55,9 @@ fn inspector() -> Result<Inspector, Box<dyn Error>> {
 }
 
 /// How long a copy waits for the end of work on the same event.
-fn patience() -> Result<Duration, String> {
-    match number("PATIENCE_SECONDS", DEFAULT_PATIENCE.as_secs())? {
-        0 => Err("PATIENCE_SECONDS must be a whole number from 1".into()),
+fn wait_timeout() -> Result<Duration, String> {
+    match number("WAIT_TIMEOUT_SECONDS", DEFAULT_WAIT_TIMEOUT.as_secs())? {
+        0 => Err("WAIT_TIMEOUT_SECONDS must be a whole number from 1".into()),
         seconds => Ok(Duration::from_secs(seconds)),
     }
 }

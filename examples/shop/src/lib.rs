@@ -19,7 +19,7 @@ pub use backend::{Backend, Manner};
 pub use event::{Payment, fresh};
 pub use http::Answer;
 pub use mail::{Mailbox, SilentPort};
-pub use sample::{PATIENCE, Running, Sample, Settings};
+pub use sample::{Running, Sample, Settings, WAIT_TIMEOUT};
 pub use sender::{BRAND, Delivery, Lost, SECRET, Sender, Signing, now};
 pub use tables::{Order, Tables};
 

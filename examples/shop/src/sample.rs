@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long a copy waits in these tests for the end of work on the same event. The samples' own default is longer.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sample {
@@ -107,7 +107,7 @@ impl Running {
         let address = free_address();
         let mut settings = settings
             .with("WEBHOOK_SECRET", SECRET)
-            .with("PATIENCE_SECONDS", PATIENCE.as_secs().to_string())
+            .with("WAIT_TIMEOUT_SECONDS", WAIT_TIMEOUT.as_secs().to_string())
             .with("PORT", address.port().to_string());
         if signing == Signing::Branded {
             settings = settings.with("WEBHOOK_BRAND", BRAND);

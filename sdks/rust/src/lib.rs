@@ -19,7 +19,7 @@ use svix::models::{
 };
 
 /// How long anything may take that the server does by itself, in looks of 20 ms.
-const PATIENCE: usize = 750;
+const WAIT_TIMEOUT: usize = 750;
 const LOOK: Duration = Duration::from_millis(20);
 
 fn variable(name: &str) -> String {
@@ -66,7 +66,7 @@ fn patch(path: &str, body: &str) {
 
 /// What `look` finds, as soon as it finds something.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE {
+    for _ in 0..WAIT_TIMEOUT {
         if let Some(found) = look().await {
             return found;
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(15);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// A webhook as it came.
@@ -33,7 +33,7 @@ pub struct Hook {
 
 impl Hook {
     pub fn next(&self) -> Received {
-        self.requests.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no webhook came to {}", self.url))
+        self.requests.recv_timeout(WAIT_TIMEOUT).unwrap_or_else(|_| panic!("no webhook came to {}", self.url))
     }
 
     pub fn stays_silent(&self) {

@@ -1,11 +1,11 @@
-//! Checks the names of the code: sizes of folders, names of types, words that are no longer used.
+//! Checks the names of the code: sizes of folders, names of types, retired words.
 
 mod folders;
 mod source;
 mod types;
 mod words;
 
-use crate::run::{Outcome, root};
+use crate::run::{TaskResult, root};
 use source::SourceFile;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const RETIRED_WORDS: &str = "xtask/retired-words.txt";
 
 /// Fails with every folder, type and word that breaks a rule.
-pub(crate) fn check() -> Outcome {
+pub(crate) fn check() -> TaskResult {
     let root = root();
     let files = sources(&root)?;
     let retired = words::read(&read(&root.join(RETIRED_WORDS))?)?;
@@ -48,7 +48,7 @@ fn sources(root: &Path) -> Result<Vec<SourceFile>, String> {
     Ok(files)
 }
 
-fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> Outcome {
+fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> TaskResult {
     for path in entries(folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() && name != "target" {
@@ -61,7 +61,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> Outcome {
     Ok(())
 }
 
-/// What a folder contains, sorted.
+/// The entries of a folder, sorted.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |error| format!("{}: {error}", folder.display());
     let entries = fs::read_dir(folder).map_err(failed)?;

@@ -8,7 +8,7 @@ const MAX_DEFINITIONS: usize = 3;
 /// Each module may have these, by convention.
 const CONVENTIONAL: [&str; 2] = ["Error", "Options"];
 
-/// Every name of a type that too many definitions share, with their places in the files.
+/// Every type name with too many definitions, with their locations.
 pub(super) fn problems(files: &[SourceFile]) -> Vec<String> {
     let mut definitions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.contains("/src/") && !file.is_test()) {
@@ -30,7 +30,7 @@ pub(super) fn problems(files: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// What a block is the body of.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     /// Types that are named in it are associated types.
@@ -39,7 +39,7 @@ enum Block {
     Other,
 }
 
-/// The types that a file defines outside of tests: line and name.
+/// The types that a file defines, except in tests and deprecated aliases: line and name.
 fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut blocks: Vec<Block> = Vec::new();
@@ -49,7 +49,7 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
         Some(TokenKind::Identifier(word)) => word.as_str(),
         _ => "",
     };
-    let (mut next_block, mut is_test_item, mut parentheses) = (Block::Other, false, 0_usize);
+    let (mut next_block, mut is_skipped, mut parentheses) = (Block::Other, false, 0_usize);
     let mut begins_item = true;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -58,7 +58,8 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
             TokenKind::Punctuation('#') if is_punctuation(tokens.get(at + 1), '[') => {
                 let end = attribute_end(&tokens, at + 1);
                 let words: Vec<_> = (at..end).map(word).collect();
-                is_test_item |= words.contains(&"cfg") && words.contains(&"test") && !words.contains(&"not");
+                is_skipped |= words.contains(&"deprecated")
+                    || (words.contains(&"cfg") && words.contains(&"test") && !words.contains(&"not"));
                 (at, begins_next) = (end, true);
             }
             TokenKind::Punctuation('(' | '[') => parentheses += 1,
@@ -68,22 +69,22 @@ fn defined(file: &SourceFile) -> Vec<(usize, &str)> {
                 begins_next = parentheses == 0 && begins_item;
             }
             TokenKind::Punctuation('{') => {
-                blocks.push(if is_test_item { Block::Test } else { next_block });
-                (next_block, is_test_item, parentheses, begins_next) = (Block::Other, false, 0, true);
+                blocks.push(if is_skipped { Block::Test } else { next_block });
+                (next_block, is_skipped, parentheses, begins_next) = (Block::Other, false, 0, true);
             }
             TokenKind::Punctuation('}') => {
                 blocks.pop();
                 (parentheses, begins_next) = (0, true);
             }
             TokenKind::Punctuation(';') if parentheses == 0 => {
-                (next_block, is_test_item, begins_next) = (Block::Other, false, true);
+                (next_block, is_skipped, begins_next) = (Block::Other, false, true);
             }
             TokenKind::Identifier(keyword) if begins_item => match keyword.as_str() {
                 "pub" | "unsafe" | "crate" | "super" | "in" | "auto" => begins_next = true,
                 "impl" => next_block = Block::Implementation,
                 "struct" | "enum" | "trait" | "type" | "union" if !word(at + 1).is_empty() => {
                     let is_associated = keyword == "type" && blocks.last() == Some(&Block::Implementation);
-                    if !is_test_item && !is_associated && !blocks.contains(&Block::Test) {
+                    if !is_skipped && !is_associated && !blocks.contains(&Block::Test) {
                         found.push((token.line, word(at + 1)));
                     }
                     if keyword == "trait" {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_found_wherever_they_are() {
+    fn definitions_are_found_at_any_depth() {
         let text = "
             //! struct Comment
             #[derive(Debug)]
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_does_not_count() {
+    fn types_in_tests_and_deprecated_types_do_not_count() {
         let text = "
             #[cfg(test)]
             mod tests { struct No; mod inner { enum No {} } }
@@ -159,13 +160,15 @@ mod tests {
             #[cfg(test)]
             use super::No;
             #[cfg(not(test))]
+            #[deprecated(note = \"a\")]
+            pub type No = Yes;
             struct Yes;
         ";
         assert_eq!(names(text), ["Yes"]);
     }
 
     #[test]
-    fn a_name_that_too_many_types_share_is_refused_with_all_of_them() {
+    fn a_name_with_too_many_definitions_is_reported_with_their_locations() {
         let source =
             |number: usize| file(&format!("crates/c{number}/src/lib.rs"), "\nstruct Value; struct Error;");
         let mut files: Vec<_> = (0..MAX_DEFINITIONS).map(source).collect();

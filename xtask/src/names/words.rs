@@ -1,9 +1,9 @@
-//! Refuses words that the code no longer uses, in identifiers, comments and names of files.
+//! Rejects retired words in identifiers, comments and names of files. A `#[deprecated]` item keeps its name.
 
-use super::source::{SourceFile, TokenKind};
+use super::source::{SourceFile, Token, TokenKind};
 use std::collections::HashMap;
 
-/// A word that is no longer used.
+/// A retired word.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RetiredWord {
     /// In lower case: a part of an identifier, or a word of a comment. With a capital: a whole identifier.
@@ -51,8 +51,11 @@ pub(super) fn problems(retired: &HashMap<String, RetiredWord>, files: &[SourceFi
                 report(1, entry);
             }
         }
-        for token in &file.tokens {
+        let mut deprecation = Deprecation::None;
+        for (at, token) in file.tokens.iter().enumerate() {
+            deprecation = deprecation.next(&file.tokens[..=at]);
             match &token.kind {
+                TokenKind::Identifier(_) if deprecation == Deprecation::Item => {}
                 TokenKind::Identifier(identifier) => {
                     let whole = retired.get(identifier).filter(|entry| is_capital(&entry.word));
                     let parts = parts(identifier);
@@ -72,6 +75,41 @@ pub(super) fn problems(retired: &HashMap<String, RetiredWord>, files: &[SourceFi
         }
     }
     problems
+}
+
+/// Whether a token belongs to the name of a deprecated item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deprecation {
+    None,
+    /// Within `#[deprecated(…)]` or `#[expect(deprecated)]`.
+    Attribute,
+    /// Between the attribute and the end of the item's name.
+    Item,
+}
+
+impl Deprecation {
+    /// The state at the last of these tokens, after the state at the one before it.
+    fn next(self, tokens: &[Token]) -> Self {
+        let Some((last, before)) = tokens.split_last() else { return self };
+        match (self, &last.kind) {
+            (Self::None, TokenKind::Identifier(word)) if word == "deprecated" && in_attribute(before) => {
+                Self::Attribute
+            }
+            (Self::Attribute, TokenKind::Punctuation(']')) => Self::Item,
+            (Self::Item, TokenKind::Punctuation('(' | '=' | ';' | '{')) => Self::None,
+            _ => self,
+        }
+    }
+}
+
+/// Whether these tokens end with `#[` or `#[expect(`.
+fn in_attribute(tokens: &[Token]) -> bool {
+    let is = |token: &Token, sign: char| token.kind == TokenKind::Punctuation(sign);
+    match tokens {
+        [.., hash, open] if is(hash, '#') && is(open, '[') => true,
+        [.., open, Token { kind: TokenKind::Identifier(word), .. }, _] => is(open, '[') && word == "expect",
+        _ => false,
+    }
 }
 
 fn is_capital(word: &str) -> bool {
@@ -155,6 +193,20 @@ mod tests {
     fn a_phrase_may_be_excepted() {
         assert_eq!(found("crates/a/src/b.rs", "/// It knocks until somebody answers."), Vec::<String>::new());
         assert_eq!(found("crates/a/src/b.rs", "/// It knocks.").len(), 1);
+    }
+
+    #[test]
+    fn a_deprecated_item_keeps_its_name() {
+        for text in [
+            "#[deprecated(note = \"use `a`\")]\n#[must_use]\npub fn tally(self) {}",
+            "#[deprecated]\npub type Tries = ConflictRetry;",
+            "#[expect(deprecated, reason = \"a\")]\npub use a::TALLY;",
+        ] {
+            assert_eq!(found("crates/a/src/b.rs", text), Vec::<String>::new(), "{text}");
+        }
+        for text in ["#[deprecated]\nfn a() { tally() }", "fn a(deprecated: bool) { tally() }"] {
+            assert_eq!(found("crates/a/src/b.rs", text).len(), 1, "{text}");
+        }
     }
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_the_end_where_nobody_counts_attempts() {
+    fn without_an_attempt_counter_a_failure_is_final() {
         assert_eq!(run(Status::Failed, 1, None).ended(), Some(JobStatus::Failed));
     }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_queue_still_has_to_do_is_no_end() {
+    fn a_queued_or_running_job_has_not_ended() {
         for status in [Status::Pending, Status::Queued, Status::Running] {
             assert_eq!(run(status, 3, Some(3)).ended(), None);
         }

@@ -2,7 +2,7 @@
 
 use super::WebhookJob;
 use super::end::{End, Run};
-use super::stored::Queue;
+use super::stored::JobQueue;
 use crate::{Dispatcher, Job, JobEnd, Leftover, clock};
 use apalis_core::backend::FetchById;
 use apalis_core::error::BoxDynError;
@@ -29,7 +29,7 @@ pub struct JobWebhooks {
 #[derive(Clone, Debug)]
 enum When {
     BeforeStored,
-    AfterStored { queue: Queue, runtime: Handle },
+    AfterStored { queue: JobQueue, runtime: Handle },
 }
 
 impl JobWebhooks {
@@ -46,7 +46,7 @@ impl JobWebhooks {
         B: FetchById<Task = Task<Compact>> + Clone + Send + Sync + 'static,
         Compact: Send + 'static,
     {
-        let (queue, runtime) = (Queue::of(backend), Handle::current());
+        let (queue, runtime) = (JobQueue::of(backend), Handle::current());
         Self::new(dispatcher, When::AfterStored { queue, runtime })
     }
 

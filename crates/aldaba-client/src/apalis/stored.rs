@@ -21,13 +21,13 @@ type Ask = dyn Fn(TaskId) -> BoxFuture<'static, Result<Option<Status>, BoxDynErr
 
 /// A queue that says what it has stored.
 #[derive(Clone)]
-pub(super) struct Queue {
+pub(super) struct JobQueue {
     ask: Arc<Ask>,
 }
 
 /// What a queue has stored of a job that has ended.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum StoredEnd {
     /// The end that was seen.
     Same,
     /// Another end: somebody else has run the job, too.
@@ -36,7 +36,7 @@ enum Found {
     Nothing,
 }
 
-impl Queue {
+impl JobQueue {
     pub(super) fn of<B, Compact>(backend: B) -> Self
     where
         B: FetchById<Task = Task<Compact>> + Clone + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Queue {
     pub(super) async fn has(&self, id: &TaskId, end: &Status) -> bool {
         let waited = tokio::time::timeout(MOST_WAIT, self.found(id, end)).await;
         match waited {
-            Ok(Found::Same) => return true,
+            Ok(StoredEnd::Same) => return true,
             Ok(_) => tracing::info!(job = %id, "another worker has run this job; this end is not told"),
             Err(_) => {
                 tracing::warn!(job = %id, "the end of this job was never stored; no webhook tells of it");
@@ -65,12 +65,12 @@ impl Queue {
         false
     }
 
-    async fn found(&self, id: &TaskId, end: &Status) -> Found {
+    async fn found(&self, id: &TaskId, end: &Status) -> StoredEnd {
         let mut wait = FIRST_WAIT;
         loop {
             match (self.ask)(id.clone()).await {
                 Ok(stored) => match found(stored.as_ref(), end) {
-                    Found::Nothing => {}
+                    StoredEnd::Nothing => {}
                     there => return there,
                 },
                 Err(error) => tracing::warn!(job = %id, %error, "the queue does not say what it has stored"),
@@ -81,48 +81,48 @@ impl Queue {
     }
 }
 
-fn found(stored: Option<&Status>, end: &Status) -> Found {
+fn found(stored: Option<&Status>, end: &Status) -> StoredEnd {
     match stored {
-        Some(status) if status == end => Found::Same,
-        Some(Status::Done | Status::Failed | Status::Killed) => Found::Other,
-        Some(_) => Found::Nothing,
+        Some(status) if status == end => StoredEnd::Same,
+        Some(Status::Done | Status::Failed | Status::Killed) => StoredEnd::Other,
+        Some(_) => StoredEnd::Nothing,
         // A queue removes only what has ended.
-        None => Found::Same,
+        None => StoredEnd::Same,
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for JobQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").finish_non_exhaustive()
+        f.debug_struct("JobQueue").finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Queue, Status, found};
+    use super::{JobQueue, Status, StoredEnd, found};
     use apalis_core::task::task_id::TaskId;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn only_the_end_that_was_seen_counts() {
-        assert_eq!(found(Some(&Status::Done), &Status::Done), Found::Same);
-        assert_eq!(found(Some(&Status::Failed), &Status::Done), Found::Other);
-        assert_eq!(found(Some(&Status::Done), &Status::Killed), Found::Other);
+        assert_eq!(found(Some(&Status::Done), &Status::Done), StoredEnd::Same);
+        assert_eq!(found(Some(&Status::Failed), &Status::Done), StoredEnd::Other);
+        assert_eq!(found(Some(&Status::Done), &Status::Killed), StoredEnd::Other);
         for status in [Status::Pending, Status::Queued, Status::Running] {
-            assert_eq!(found(Some(&status), &Status::Done), Found::Nothing);
+            assert_eq!(found(Some(&status), &Status::Done), StoredEnd::Nothing);
         }
     }
 
     #[test]
     fn a_job_that_is_gone_from_the_queue_has_ended() {
-        assert_eq!(found(None, &Status::Done), Found::Same);
+        assert_eq!(found(None, &Status::Done), StoredEnd::Same);
     }
 
     #[tokio::test]
     async fn a_queue_is_asked_until_it_has_the_end_also_where_it_cannot_answer() {
         let asked = Arc::new(AtomicUsize::new(0));
-        let queue = Queue {
+        let queue = JobQueue {
             ask: Arc::new({
                 let asked = Arc::clone(&asked);
                 move |_| {

@@ -118,7 +118,7 @@ impl Client {
         Call::get(&["health", "ping"]).done(self).await
     }
 
-    /// Does nothing: there for whoever comes from a server that sets work aside in a queue.
+    /// Does nothing. It exists for programs that were written for a server with a separate dead-letter queue.
     pub async fn redrive_dlq(&self) -> Result<(), Error> {
         Call::post(&["admin", "redrive-dlq"]).done(self).await
     }

@@ -1,4 +1,4 @@
-//! Who is let in: the portal of an application, and whoever asks.
+//! Access to the portal of an application, and the identity of the caller.
 
 use crate::api::applications::{App, NewApplication};
 use crate::call::Call;
@@ -26,7 +26,7 @@ input! {
 answer! {
     /// The way into the portal.
     PortalAccess {
-        /// Leads into the portal. Whoever has it is let in.
+        /// The URL of the portal. It grants access, so keep it secret.
         url: Secret,
         /// The token alone.
         token: Secret,

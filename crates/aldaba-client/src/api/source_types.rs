@@ -41,7 +41,7 @@ input! {
 }
 
 impl NewSource {
-    /// One that checks nothing: whoever has its URL can send.
+    /// A source without verification: anybody who knows its URL can send.
     pub fn generic(name: impl Into<String>) -> Self {
         Self { name: name.into(), r#type: "generic-webhook".into(), ..Self::default() }
     }
@@ -122,7 +122,7 @@ answer! {
         r#type: String,
         /// Without what is secret.
         config: Json,
-        /// Whether whoever sends must show that it is the sender.
+        /// Whether requests are verified.
         verified: bool,
         /// Where the sender sends to; `None` for callers who may not see secrets.
         ingest_url: Option<Secret>,
@@ -180,9 +180,9 @@ answer! {
 }
 
 answer! {
-    /// Where a sender sends to.
+    /// The URL of a source.
     IngestUrl {
-        /// Whoever has it can send.
+        /// The URL. Without verification, anybody who knows it can send.
         ingest_url: Secret,
     }
 }

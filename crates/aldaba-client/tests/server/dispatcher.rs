@@ -77,7 +77,7 @@ async fn c7_what_is_accepted_is_on_record_with_what_the_job_said() {
 }
 
 #[tokio::test]
-async fn a_job_that_ends_twice_is_told_once() {
+async fn a_job_that_ends_twice_is_reported_once() {
     let server = Running::start().await;
     server.application("acme").await;
     // Two workers, and the second runs the job again after the first was killed.
@@ -167,7 +167,7 @@ async fn a_busy_server_is_tried_again() {
 
 /// Its record is deeper still, and one that cannot be read would hold up all that come after it.
 #[tokio::test]
-async fn a_result_as_deep_as_aldaba_takes_is_told_and_holds_up_nobody() {
+async fn the_deepest_allowed_result_is_reported_and_delays_no_other_job() {
     let server = Running::start().await;
     server.application("acme").await;
     let dispatcher = quick(server.address).build();
@@ -180,7 +180,7 @@ async fn a_result_as_deep_as_aldaba_takes_is_told_and_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_is_left_at_a_shutdown_can_be_stored_and_is_told_as_it_was_after_the_next_start() {
+async fn dispatches_left_at_a_shutdown_can_be_stored_and_sent_after_the_next_start() {
     let server = Running::start().await;
     server.application("acme").await;
     let before = quick(free_address()).build();
@@ -209,7 +209,7 @@ async fn what_is_left_at_a_shutdown_can_be_stored_and_is_told_as_it_was_after_th
 }
 
 #[tokio::test]
-async fn what_aldaba_does_not_take_is_refused_with_its_reason_and_no_error_for_the_job() {
+async fn a_rejected_dispatch_is_logged_and_does_not_fail_the_job() {
     let server = Running::start().await;
     server.application("acme").await;
     let dispatcher = quick(server.address).build();
@@ -275,7 +275,7 @@ async fn one_that_cannot_be_taken_now_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn what_waited_on_a_runtime_that_ended_goes_on_with_the_next() {
+fn dispatches_of_an_ended_runtime_continue_on_the_next() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let first = runtime();

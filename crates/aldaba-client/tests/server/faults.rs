@@ -2,6 +2,7 @@
 
 use crate::proxy::{Fault, Proxy, Seen};
 use crate::running::{Running, client_of, free_address, timed, token};
+use crate::waiting::wait_until;
 use aldaba_client::{
     Client, Error, NewApplication, NewEndpoint, NewMessage, NewPolicy, Retries, RotateSecret, Trigger,
 };
@@ -114,7 +115,7 @@ async fn a_busy_server_is_asked_again_and_given_up_after_the_last_attempt() {
 }
 
 #[tokio::test]
-async fn what_would_happen_twice_is_not_repeated_after_a_lost_answer() {
+async fn unsafe_requests_are_not_repeated_after_a_lost_answer() {
     let (server, proxy, client) = wired().await;
     proxy.plan([Fault::CutRequest]);
     let error = client.policies().create(&NewPolicy::with_delays("mine", &["1s"])).await.unwrap_err();
@@ -140,9 +141,7 @@ async fn a_message_is_sent_again_once_when_the_answer_is_lost() {
         .await
         .unwrap();
     let message = app.message("m");
-    while message.attempts().await.unwrap().data.is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("an attempt is made", async || !message.attempts().await.unwrap().data.is_empty()).await;
     let before = proxy.seen().len();
     proxy.plan([Fault::CutAnswer]);
     message.resend("e").await.unwrap();
@@ -177,7 +176,7 @@ async fn a_deletion_whose_answer_is_lost_has_worked() {
 }
 
 #[tokio::test]
-async fn errors_say_what_happened() {
+async fn errors_describe_the_failure() {
     let (server, proxy, client) = wired().await;
     let nowhere = Client::builder(&format!("http://{}", free_address()), &token())
         .retries(Retries::default().attempts(2).pauses(Duration::ZERO, Duration::ZERO))
@@ -209,7 +208,7 @@ async fn errors_say_what_happened() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_told_without_showing_it() {
+async fn the_error_of_a_wrong_token_does_not_show_the_token() {
     let server = Running::start().await;
     let client = Client::new(&format!("http://{}", server.address), "not-a-token-of-anybody").unwrap();
     let error = client.whoami().await.unwrap_err();

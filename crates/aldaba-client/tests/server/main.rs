@@ -10,4 +10,5 @@ mod running;
 mod shapes;
 mod strangers;
 mod tls;
+mod waiting;
 mod walk;

@@ -2,6 +2,7 @@
 
 use crate::proxy::{Fault, Proxy};
 use crate::running::{Running, client_of, free_address, timed};
+use crate::waiting::wait_until;
 use aldaba_client::{Dispatched, Dispatcher, DispatcherBuilder, Job, JobStatus};
 use futures_util::future::join_all;
 use futures_util::{FutureExt, TryStreamExt};
@@ -59,7 +60,7 @@ async fn a_server_that_hangs_gets_few_first_tries_at_once_and_no_job_waits_longe
 }
 
 #[tokio::test]
-async fn as_many_first_tries_as_are_wanted_are_made_at_once() {
+async fn concurrent_first_tries_reach_their_limit() {
     let (server, proxy) = wired().await;
     proxy.plan(vec![Fault::HoldRequest; 20]);
     let dispatcher = quick(proxy.address).first_tries_at_once(2).build();
@@ -83,10 +84,8 @@ async fn in_an_outage_that_is_known_no_job_waits() {
     })
     .await;
     assert!(took < FIRST_TRY, "{took:?}");
-    // Once it is over, ends are told at once again, also while others still wait.
-    while dispatcher.stats().accepted == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // After the outage jobs are reported immediately again, even while others still wait.
+    wait_until("a job is reported", async || dispatcher.stats().accepted > 0).await;
     assert!(matches!(completed(&dispatcher, "after").await, Dispatched::Accepted(_)));
     assert!(dispatcher.shutdown(LIMIT).await.jobs.is_empty());
     assert_eq!(told(&server).await, 22);
@@ -94,15 +93,13 @@ async fn in_an_outage_that_is_known_no_job_waits() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_a_pause_gets_it() {
+async fn a_requested_pause_is_respected() {
     let (server, proxy) = wired().await;
     let dispatcher = quick(proxy.address).build();
     proxy.plan([Fault::Answer(503, Some(1), "<html>a busy proxy</html>")]);
     let (_, took) = timed(async {
         assert!(matches!(completed(&dispatcher, "1").await, Dispatched::Retrying));
-        while dispatcher.stats().accepted == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("the job is reported", async || dispatcher.stats().accepted > 0).await;
     })
     .await;
     assert!(took >= Duration::from_secs(1), "{took:?}");
@@ -110,7 +107,7 @@ async fn whoever_asks_for_a_pause_gets_it() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_answers_is_not_aldabas_last_word() {
+async fn an_answer_of_a_proxy_is_retried() {
     let (server, proxy) = wired().await;
     let strangers = [
         (404, "404 page not found\n"),
@@ -133,7 +130,7 @@ async fn what_somebody_else_answers_is_not_aldabas_last_word() {
 }
 
 #[tokio::test]
-async fn an_end_whose_dispatch_is_given_up_is_told_in_the_background() {
+async fn a_cancelled_dispatch_continues_in_the_background() {
     let (server, proxy) = wired().await;
     let dispatcher = quick(proxy.address).build();
     proxy.plan([Fault::HoldAnswer]);
@@ -155,7 +152,7 @@ async fn an_end_whose_dispatch_is_given_up_is_told_in_the_background() {
 }
 
 #[tokio::test]
-async fn spans_that_never_end_are_none_that_panic() {
+async fn spans_that_never_end_do_not_panic() {
     let forever = Duration::MAX;
     let dispatcher = quick(free_address()).give_up_after(forever).build();
     assert!(matches!(completed(&dispatcher, "1").await, Dispatched::Retrying));

@@ -70,7 +70,7 @@ async fn a_page_leads_to_those_beside_it() {
 }
 
 #[tokio::test]
-async fn pages_that_lead_round_in_a_circle_end_with_an_error() {
+async fn pages_in_a_cycle_end_with_an_error() {
     let server = Running::start().await;
     let proxy = Proxy::to(server.address).await;
     let pages = [
@@ -82,7 +82,7 @@ async fn pages_that_lead_round_in_a_circle_end_with_an_error() {
     let client = client_of(proxy.address).with_retries(Retries::none());
     let error = client.applications().list().all().try_next().await.unwrap_err();
     assert!(matches!(error, Error::Answer { status: 200, .. }), "{error:?}");
-    assert!(error.to_string().contains("in a circle"), "{error}");
+    assert!(error.to_string().contains("form a cycle"), "{error}");
     assert!(proxy.seen().len() < 30);
     let search = client.app("acme").messages().search_all(&MessageSearch::default()).try_next().await;
     assert!(matches!(search, Err(Error::Answer { status: 200, .. })), "{search:?}");

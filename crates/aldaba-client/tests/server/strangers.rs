@@ -70,14 +70,14 @@ async fn a_busy_proxy_is_no_proof_that_nothing_was_done() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_told_as_what_it_is_and_not_asked_for_again() {
+async fn an_endless_answer_is_an_error_and_not_retried() {
     let (server, proxy, client) = wired().await;
     proxy.plan([Fault::Endless(200)]);
     let error = client.app("acme").get().await.unwrap_err();
     assert!(matches!(error, Error::Answer { status: 200, .. }), "{error:?}");
     assert!(error.to_string().contains("is longer than"), "{error}");
     assert_eq!(proxy.seen().len(), 1);
-    // Whoever says no has less to say. A proxy that is merely busy is asked again, as ever.
+    // The limit for refusals is smaller. A busy proxy is retried as usual.
     proxy.plan([Fault::Endless(403)]);
     let error = client.app("acme").get().await.unwrap_err();
     assert!(matches!(error, Error::Answer { status: 403, .. }), "{error:?}");

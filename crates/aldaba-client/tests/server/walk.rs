@@ -2,6 +2,7 @@
 
 use crate::proxy::Proxy;
 use crate::running::{Running, client_of};
+use crate::waiting::wait_for;
 use crate::{document, proxy::Seen};
 use aldaba_client::*;
 use serde_json::json;
@@ -185,11 +186,12 @@ async fn messages(client: &Client) {
     assert_eq!(app.attempt_stats(&AttemptStatsFilter::default()).await.unwrap().total_success, 0);
     let destination = message.destinations().await.unwrap().data.remove(0);
     assert_eq!(destination.retry_count.map(|retries| retries >= 1), Some(true), "{destination:?}");
-    // An attempt that is just being made is waited for.
+    // Waits for an attempt in flight.
     let sent_id = sent.id.clone();
     for attempt in 1.. {
         match message.resend("books").await {
             Err(error) if error.status() == Some(409) && attempt < 100 => {
+                // The delay between two tries.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             sent => {
@@ -209,16 +211,10 @@ async fn messages(client: &Client) {
 
 /// The first attempt for a message.
 async fn attempted(message: &AppMessage) -> Attempt {
-    for _ in 0..200 {
-        if let Some(attempt) = message.attempts().await.unwrap().data.pop() {
-            return attempt;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("no attempt was made");
+    wait_for("an attempt is made", async || message.attempts().await.unwrap().data.pop()).await
 }
 
-/// Does as the answer says where an attempt is on its way: tries again when it has ended.
+/// Discards a delivery; while an attempt is in flight, obeys `Retry-After`.
 async fn discarded(delivery: &AppDelivery) {
     for _ in 0..50 {
         match delivery.discard().await {

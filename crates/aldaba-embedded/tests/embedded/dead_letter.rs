@@ -1,5 +1,6 @@
 //! What has died, and how it goes out again.
 
+use super::wait_until;
 use crate::receiver::Receiver;
 use crate::{ended, event, start};
 use aldaba_embedded::{Application, EndpointSpec, Error, MessageId, ReplayState, Timestamp};
@@ -56,10 +57,11 @@ async fn a_recovery_gives_everything_that_has_died_a_new_round() {
     status.store(200, Ordering::SeqCst);
     let endpoint = app.endpoint("it").await.unwrap().unwrap().id;
     let mut recovery = app.recover(endpoint, Timestamp::from_millis(0)).await.unwrap();
-    while recovery.state == ReplayState::Running {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    wait_until("the recovery has ended", async || {
         recovery = app.recovery(recovery.id).await.unwrap().expect("it is kept");
-    }
+        recovery.state != ReplayState::Running
+    })
+    .await;
     assert_eq!((recovery.state, recovery.opened), (ReplayState::Finished, 3));
     for message in sent {
         let message = ended(&app, message).await;

@@ -51,7 +51,7 @@ async fn a_dispatch_is_signed_with_its_own_secret_or_the_applications() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_dispatched_is_refused_and_nothing_is_kept() {
+async fn an_invalid_dispatch_is_refused_and_not_stored() {
     let folder = tempfile::tempdir().unwrap();
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();

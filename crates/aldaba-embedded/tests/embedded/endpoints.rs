@@ -89,7 +89,7 @@ async fn an_endpoint_is_added_listed_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_held_for_a_disabled_endpoint_goes_out_when_it_is_on_again() {
+async fn deliveries_held_for_a_disabled_endpoint_are_sent_when_it_is_enabled() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::answering(200);
     let app = start(folder.path()).await.application("customer").await.unwrap();
@@ -116,6 +116,16 @@ async fn an_endpoint_that_is_gone_can_be_resumed() {
     assert!(!app.resume_endpoint(endpoint.id).await.unwrap(), "there is nothing more to resume");
     let sent = app.send(event(2)).await.unwrap();
     assert!(crate::ended(&app, sent.id).await.is_delivered());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_turned_off_cannot_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = start(folder.path()).await.application("customer").await.unwrap();
+    let off = EndpointSpec::to("https://example.com/").disabled(true);
+    let endpoint = app.add_endpoint(off).await.unwrap();
+    let refused = app.resume_endpoint(endpoint.id).await.unwrap_err();
+    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ async fn an_event_for_later_waits_until_then() {
 }
 
 #[tokio::test]
-async fn attempts_say_what_came_back() {
+async fn attempts_contain_the_answer() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::answering(500);
     let app = start(folder.path()).await.application("customer").await.unwrap();

@@ -1,5 +1,6 @@
 //! Starting, stopping, dropping: nothing that was accepted is lost.
 
+use super::wait_until;
 use crate::receiver::Receiver;
 use crate::{LIMIT, ended, event, start};
 use aldaba_embedded::{DeliveryState, EndpointSpec, Error};
@@ -42,16 +43,14 @@ async fn after_a_drop_in_the_middle_a_new_start_delivers_all_thousand() {
     while arrived.len() < EVENTS {
         arrived.insert(receiver.next().json()["n"].as_u64().unwrap());
     }
-    while aldaba.waiting().await.unwrap() > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("nothing is pending", async || aldaba.waiting().await.unwrap() == 0).await;
     let app = aldaba.application("customer").await.unwrap();
     assert!(app.dead_letter(None, 10).await.unwrap().deliveries.is_empty());
     assert_eq!(aldaba.shutdown(LIMIT).await.in_flight, 0);
 }
 
 #[tokio::test]
-async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
+async fn deliveries_pending_at_a_shutdown_are_sent_after_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
@@ -74,7 +73,7 @@ async fn what_waits_at_a_shutdown_goes_out_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_shutdown_says_how_many_were_still_in_flight_and_those_are_sent_again() {
+async fn a_shutdown_reports_deliveries_in_flight_and_they_are_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     let hangs = Arc::new(AtomicBool::new(true));
     let hanging = hangs.clone();
@@ -109,6 +108,7 @@ async fn a_second_shutdown_waits_for_the_first() {
         let aldaba = aldaba.clone();
         async move { aldaba.shutdown(Duration::from_secs(1)).await }
     });
+    // The first shutdown begins before the second.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let left = aldaba.shutdown(LIMIT).await;
     // The folder is free when it returns.
@@ -125,7 +125,7 @@ async fn a_second_shutdown_waits_for_the_first() {
 }
 
 #[tokio::test]
-async fn after_a_shutdown_every_handle_says_that_it_is_over() {
+async fn after_a_shutdown_every_handle_reports_that_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();
@@ -148,7 +148,7 @@ async fn an_application_is_a_handle_that_keeps_the_engine_running() {
 }
 
 #[tokio::test]
-async fn a_send_that_nobody_waits_for_leaves_the_engine_in_order() {
+async fn a_cancelled_send_leaves_the_engine_intact() {
     let folder = tempfile::tempdir().unwrap();
     let aldaba = start(folder.path()).await;
     let app = aldaba.application("customer").await.unwrap();

@@ -44,18 +44,34 @@ fn event(number: usize) -> Event {
 
 /// The message once all of its deliveries have ended.
 async fn ended(app: &Application, message: MessageId) -> Message {
-    for _ in 0..600 {
+    wait_for("the message has ended", async || {
         let found = app.message(message).await.expect("it can be read").expect("it is kept");
-        if found.has_ended() {
-            return found;
+        found.has_ended().then_some(found)
+    })
+    .await
+}
+
+/// Polls until there is a value; fails after 30 s.
+async fn wait_for<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
+        loop {
+            if let Some(value) = poll().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("it has not ended: {:?}", app.message(message).await);
+    };
+    let polled = tokio::time::timeout(Duration::from_secs(30), polling).await;
+    polled.unwrap_or_else(|_| panic!("not within 30 s: {what}"))
+}
+
+/// Polls until a condition holds.
+async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    wait_for(what, async || condition().await.then_some(())).await;
 }
 
 #[tokio::test]
-async fn the_example_says_what_happens() {
+async fn the_example_prints_each_step() {
     let folder = tempfile::tempdir().unwrap();
     let lines = Mutex::new(Vec::new());
     example::run(folder.path(), |line| lines.lock().unwrap().push(line)).await.unwrap();

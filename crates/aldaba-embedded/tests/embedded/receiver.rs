@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Arrival {
@@ -67,11 +67,11 @@ impl Receiver {
     }
 
     pub(crate) fn next(&self) -> Arrival {
-        self.within(PATIENCE).expect("something arrives in time")
+        self.within(WAIT_TIMEOUT).expect("something arrives in time")
     }
 
-    pub(crate) fn within(&self, patience: Duration) -> Option<Arrival> {
-        self.arrivals.lock().expect("no panic").recv_timeout(patience).ok()
+    pub(crate) fn within(&self, timeout: Duration) -> Option<Arrival> {
+        self.arrivals.lock().expect("no panic").recv_timeout(timeout).ok()
     }
 
     pub(crate) fn stays_quiet(&self) -> bool {

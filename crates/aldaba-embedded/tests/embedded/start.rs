@@ -1,5 +1,6 @@
 //! What is given to the builder, and what of it is refused.
 
+use super::wait_until;
 use crate::receiver::Receiver;
 use crate::{LIMIT, builder, ended, event, start};
 use aldaba_embedded::{Aldaba, DeliveryState, EndpointSpec, Error, Overrides, Policy, StartError};
@@ -17,7 +18,7 @@ fn own_policy(attempts: u32) -> Policy {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_what_to_do() {
+async fn invalid_input_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a file");
     std::fs::write(&file, "").unwrap();
@@ -201,8 +202,9 @@ async fn no_more_requests_are_on_the_wire_at_once_than_was_said() {
     let app = aldaba.application("customer").await.unwrap();
     app.add_endpoint(EndpointSpec::to(receiver.url("/"))).await.unwrap();
     app.send_many((0..10).map(event).collect()).await.unwrap();
-    while aldaba.waiting().await.unwrap() > 0 {
+    wait_until("nothing is pending", async || {
         assert!(aldaba.in_flight().await <= 2);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        aldaba.waiting().await.unwrap() == 0
+    })
+    .await;
 }

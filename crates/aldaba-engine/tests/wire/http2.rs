@@ -159,6 +159,7 @@ async fn a_shared_connection_is_not_used_past_its_lifetime() {
         let wire = authority.wire_with(|options| options.pool = limits(max_lifetime));
         for _ in 0..10 {
             all_answered(&wire, &receiver, 1).await;
+            // Shorter than the idle timeout: the connection stays open.
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         assert_eq!(receiver.connections(), connections);

@@ -100,7 +100,7 @@ async fn idle_connections_are_limited() {
 }
 
 #[tokio::test]
-async fn as_many_connections_are_kept_as_requests_go_to_one_origin_at_once() {
+async fn the_pool_keeps_as_many_connections_as_concurrent_requests_to_an_origin() {
     // As many as one organization may use, and as several use together.
     for at_once in [REQUESTS_PER_ORIGIN, 300] {
         let receiver = Receiver::answering(OK).await;

@@ -2,11 +2,11 @@
 
 mod open;
 
+use crate::errors::{has_code, in_table, lost, unavailable};
 use crate::lent::Lent;
-use crate::task::in_turn;
-use crate::trouble::{has_code, in_table, lost, unavailable};
+use crate::task::with_event_lock;
 use aldaba_receiver::transactional::{
-    Deadline, InvalidTable, Keep, Payload, PostgresStatements, Table, Turn, Turns,
+    Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, PostgresStatements, Table,
 };
 use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
@@ -15,25 +15,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many marks one statement removes.
-const SLICE: i64 = 1000;
+/// Marks that one statement removes.
+const CLEANUP_BATCH: i64 = 1000;
 
-/// The oldest marks that can be asked for: a century.
-const OLDEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// The maximum age of marks in a cleanup: a century.
+const MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Somebody else has the lock, and the patience is over.
+/// Another transaction has the lock, and the wait has timed out.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// The mark came while it was asked for, in a transaction that may not see it.
-const COME_AGAIN: [&str; 2] = ["40001", "40P01"];
+/// The mark was created concurrently, and this transaction cannot see it.
+const RETRYABLE: [&str; 2] = ["40001", "40P01"];
 
 const FAILED_TRANSACTION: &str = "25P02";
 const DIVISION_BY_ZERO: &str = "22012";
 
-/// How long a claim waits before it looks again for a mark that came or went. A trigger or a policy may hide it for ever.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The delay before a claim is retried after a concurrent change. A trigger or a policy may hide a mark forever.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What a transaction sees of others.
+/// The isolation level of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlxIsolation {
@@ -47,7 +47,7 @@ pub enum SqlxIsolation {
 }
 
 impl SqlxIsolation {
-    /// As a transaction is begun with it.
+    /// The mode in a `BEGIN` statement.
     const fn mode(self) -> &'static str {
         match self {
             Self::ReadCommitted => "ISOLATION LEVEL READ COMMITTED READ WRITE",
@@ -57,82 +57,79 @@ impl SqlxIsolation {
     }
 }
 
-/// Marks in a table of PostgreSQL, each in the transaction of its event's work. That transaction is the handler's:
-/// whatever it writes there has its effect exactly once.
+/// Marks events in a PostgreSQL table, in the transaction of the handler: what the handler writes there has its effect
+/// exactly once.
 ///
-/// A transaction holds a connection of the pool for as long as its handler runs, so the pool is the limit on handlers at
-/// once; without a free connection the answer is 503. Copies of an event that is being handled hold none, but for one
-/// in each process.
+/// A handler uses a connection of the pool while it runs, so the pool limits concurrent handlers; without a free connection
+/// the answer is 503. Of the copies that wait for an event, at most one in each process uses a connection.
 #[derive(Clone)]
 pub struct SqlxPostgresLedger {
     pool: PgPool,
-    turns: Turns,
+    locks: EventLocks,
     statements: Arc<PostgresStatements>,
     isolation: SqlxIsolation,
     keep: Keep,
 }
 
-/// The transaction in which an event was marked, and in which its handler works. The receiver commits it, once the handler
-/// has succeeded. A statement that fails has ended the transaction, as always in PostgreSQL: then nothing is committed,
-/// also if the handler goes on as if all were well. What may fail belongs into `work.transaction().begin()`, which is a
-/// savepoint here.
+/// The transaction in which an event is marked and its handler works. The receiver commits it when the handler succeeds. As
+/// always in PostgreSQL, a failed statement aborts the transaction: then nothing is committed, even if the handler succeeds.
+/// Use `work.transaction().begin()`, which sets a savepoint, for statements that may fail.
 ///
-/// The future of a `begin()` that is dropped ends the whole transaction: sqlx rolls it back. After that every write fails,
-/// and nothing is committed.
+/// Dropping the future of a `begin()` ends the whole transaction: sqlx rolls it back. After that every write fails, and
+/// nothing is committed.
 #[derive(Debug)]
 pub struct SqlxPostgresTransaction {
     lent: Lent<OpenTransaction>,
     number: i64,
-    _turn: Turn,
+    _lock: EventLock,
 }
 
-/// What the database says of an event.
-enum Found {
+/// The result of marking an event.
+enum MarkResult {
     New(Lent<OpenTransaction>, i64),
     Same,
     Other,
-    /// Somebody is at it.
+    /// Another copy is being handled.
     Held,
-    /// The mark came or went while it was asked for.
+    /// The mark was created or removed concurrently.
     Changed,
 }
 
 impl SqlxPostgresLedger {
-    /// Over the connections that the program has.
+    /// A ledger over the program's pool.
     pub fn new(pool: PgPool) -> Self {
         Self {
             pool,
-            turns: Turns::default(),
+            locks: EventLocks::default(),
             statements: Arc::new(PostgresStatements::of(&Table::default())),
             isolation: SqlxIsolation::default(),
             keep: Keep::default(),
         }
     }
 
-    /// With another table than `webhook_events`, such as one for each sender.
+    /// Uses another table than `webhook_events`, such as one for each sender.
     pub fn with_table(self, name: &str) -> Result<Self, InvalidTable> {
         Ok(Self { statements: Arc::new(PostgresStatements::of(&Table::named(name)?)), ..self })
     }
 
-    /// With transactions of another isolation than READ COMMITTED. With SERIALIZABLE the database may refuse a commit because
-    /// of what others did meanwhile: the answer is 503 then, and the sender's next try begins anew.
+    /// Uses another isolation level than READ COMMITTED. With SERIALIZABLE the database may reject a commit after a conflict:
+    /// the answer is 503, and the sender retries.
     pub fn with_isolation(self, isolation: SqlxIsolation) -> Self {
         Self { isolation, ..self }
     }
 
-    /// With marks that hold only a digest of what came. A copy whose JSON is only spelled differently counts as another
-    /// body then.
+    /// Sets what a mark keeps of a body. With a digest, a copy whose JSON differs only in spelling counts as another body.
     pub fn keeping(self, keep: Keep) -> Self {
         Self { keep, ..self }
     }
 
-    /// Makes the table and its index where they are missing. Several processes may do it at once, and again.
+    /// Creates the table and its index if they are missing. Several processes may call it at once, and repeatedly.
     pub async fn migrate(&self) -> Result<(), LedgerError> {
         let mut connection = self.pool.acquire().await.map_err(|error| unavailable(&error))?;
         for statement in [&self.statements.migrate, &self.statements.check] {
             let made = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(&mut *connection).await;
             if let Err(error) = made {
-                // It has a transaction of its own, of which sqlx knows nothing.
+                // The statement opens its own transaction, which sqlx does not track.
                 connection.close_on_drop();
                 return Err(unavailable(&error));
             }
@@ -149,19 +146,19 @@ impl Ledger for SqlxPostgresLedger {
     async fn claim(
         &self,
         event: &Event,
-        patience: Duration,
+        wait_timeout: Duration,
     ) -> Result<Claim<SqlxPostgresTransaction>, LedgerError> {
         let ledger = self.clone();
-        in_turn(&self.turns, event, patience, |event, deadline, turn| async move {
-            ledger.claim_in_turn(&event, &deadline, turn).await
+        with_event_lock(&self.locks, event, wait_timeout, |event, deadline, lock| async move {
+            ledger.claim_locked(&event, &deadline, lock).await
         })
         .await
     }
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
-        let seconds = older_than.min(OLDEST).as_secs_f64();
+        let seconds = older_than.min(MAX_AGE).as_secs_f64();
         let removed = self.clean_all(&self.statements.clean, seconds).await?;
-        // A table of marks that somebody else has made may be without one for failures.
+        // A table that another program has created may have no table for failures beside it.
         drop(self.clean_all(&self.statements.clean_failures, seconds).await);
         Ok(removed)
     }
@@ -173,7 +170,7 @@ impl Ledger for SqlxPostgresLedger {
                 .persistent(false)
                 .bind(&event.id)
                 .bind(Table::event_type(&event.event_type))
-                // PostgreSQL keeps no zeros in its texts.
+                // PostgreSQL cannot store NUL in text.
                 .bind(error.replace('\0', ""))
                 .execute(&mut *transaction)
                 .await?;
@@ -192,65 +189,66 @@ impl Ledger for SqlxPostgresLedger {
 }
 
 impl SqlxPostgresLedger {
-    /// Of marks or of failures; how many there were.
+    /// Removes old marks or old failures; returns their number.
     async fn clean_all(&self, statement: &str, seconds: f64) -> Result<u64, LedgerError> {
         let mut removed = 0;
         loop {
-            let slice = self.clean_slice(statement, seconds).await.map_err(|error| in_table(&error))?;
+            let slice = self.clean_batch(statement, seconds).await.map_err(|error| in_table(&error))?;
             removed += slice;
-            if slice < SLICE as u64 {
+            if slice < CLEANUP_BATCH as u64 {
                 return Ok(removed);
             }
         }
     }
 
-    async fn clean_slice(&self, statement: &str, seconds: f64) -> sqlx::Result<u64> {
-        // Transactions of this database may only read by themselves.
+    async fn clean_batch(&self, statement: &str, seconds: f64) -> sqlx::Result<u64> {
+        // The database may default to read-only transactions.
         let mut transaction = self.pool.begin_with("BEGIN READ WRITE").await?;
         let clean = sqlx::query(AssertSqlSafe(statement.to_owned())).persistent(false);
-        let removed = clean.bind(seconds).bind(SLICE).execute(&mut *transaction).await?.rows_affected();
+        let removed =
+            clean.bind(seconds).bind(CLEANUP_BATCH).execute(&mut *transaction).await?.rows_affected();
         transaction.commit().await?;
         Ok(removed)
     }
 
-    async fn claim_in_turn(
+    async fn claim_locked(
         &self,
         event: &Event,
         deadline: &Deadline,
-        turn: Turn,
+        lock: EventLock,
     ) -> Result<Claim<SqlxPostgresTransaction>, LedgerError> {
         loop {
             match self.find(event, deadline).await? {
-                Found::New(lent, number) => {
-                    return Ok(Claim::New(SqlxPostgresTransaction { lent, number, _turn: turn }));
+                MarkResult::New(lent, number) => {
+                    return Ok(Claim::New(SqlxPostgresTransaction { lent, number, _lock: lock }));
                 }
-                Found::Same => return Ok(Claim::Duplicate),
-                Found::Other => return Ok(Claim::OtherBody),
-                Found::Held => return Ok(Claim::InProgress),
-                Found::Changed if deadline.is_over() => return Ok(Claim::InProgress),
-                Found::Changed => tokio::time::sleep(PAUSE).await,
+                MarkResult::Same => return Ok(Claim::Duplicate),
+                MarkResult::Other => return Ok(Claim::OtherBody),
+                MarkResult::Held => return Ok(Claim::InProgress),
+                MarkResult::Changed if deadline.is_over() => return Ok(Claim::InProgress),
+                MarkResult::Changed => tokio::time::sleep(RETRY_DELAY).await,
             }
         }
     }
 
-    async fn find(&self, event: &Event, deadline: &Deadline) -> Result<Found, LedgerError> {
+    async fn find(&self, event: &Event, deadline: &Deadline) -> Result<MarkResult, LedgerError> {
         let open = OpenTransaction::begin(&self.pool, self.isolation.mode(), deadline.left()).await;
         let mut lent = Lent::new(open.map_err(|error| unavailable(&error))?);
         let payload = Payload::new(&event.body, self.keep);
         let found = match self.mark(lent.open(), event, &payload).await {
-            Ok(Some(number)) => return Ok(Found::New(lent, number)),
+            Ok(Some(number)) => return Ok(MarkResult::New(lent, number)),
             Ok(None) => self.compare(&mut lent.open().transaction, event, &payload).await,
             Err(error) => Err(error),
         };
         lent.roll_back().await;
         found.or_else(|error| match &error {
-            error if has_code(error, &[LOCK_NOT_AVAILABLE]) => Ok(Found::Held),
-            error if has_code(error, &COME_AGAIN) => Ok(Found::Changed),
+            error if has_code(error, &[LOCK_NOT_AVAILABLE]) => Ok(MarkResult::Held),
+            error if has_code(error, &RETRYABLE) => Ok(MarkResult::Changed),
             error => Err(in_table(error)),
         })
     }
 
-    /// The number of the transaction in which it is marked now; `None`, if it was before.
+    /// Marks the event and returns the number of the transaction. `None` if it was marked before.
     async fn mark(
         &self,
         open: &mut OpenTransaction,
@@ -258,14 +256,14 @@ impl SqlxPostgresLedger {
         payload: &Payload,
     ) -> sqlx::Result<Option<i64>> {
         let number = sqlx::query_scalar(AssertSqlSafe(self.statements.mark.clone()))
-            // As all statements here: a proxy may not know one by its name, and a handler may make the server forget it.
+            // Like all statements here: proxies may not support prepared statements, and handlers may deallocate them.
             .persistent(false)
             .bind(&event.id)
             .bind(Table::event_type(&event.event_type))
             .bind(&*payload.kept())
             .fetch_optional(&mut *open.transaction)
             .await?;
-        open.wait_for_locks_as_usual().await?;
+        open.restore_lock_timeout().await?;
         Ok(number)
     }
 
@@ -274,7 +272,7 @@ impl SqlxPostgresLedger {
         connection: &mut PgConnection,
         event: &Event,
         payload: &Payload,
-    ) -> sqlx::Result<Found> {
+    ) -> sqlx::Result<MarkResult> {
         let [one, other] = payload.forms();
         let same = sqlx::query_scalar(AssertSqlSafe(self.statements.compare.clone()))
             .persistent(false)
@@ -284,20 +282,20 @@ impl SqlxPostgresLedger {
             .fetch_optional(connection)
             .await?;
         Ok(match same {
-            Some(true) => Found::Same,
-            Some(false) => Found::Other,
-            None => Found::Changed,
+            Some(true) => MarkResult::Same,
+            Some(false) => MarkResult::Other,
+            None => MarkResult::Changed,
         })
     }
 }
 
 impl SqlxPostgresTransaction {
-    /// Its `begin()` sets a savepoint. One whose future is dropped ends the whole transaction.
+    /// The transaction. Its `begin()` sets a savepoint; dropping the future of a `begin()` ends the whole transaction.
     pub fn transaction(&mut self) -> &mut Transaction<'static, Postgres> {
         &mut self.lent.open().transaction
     }
 
-    /// What statements are executed on.
+    /// The connection, on which statements are executed.
     pub fn connection(&mut self) -> &mut PgConnection {
         self.transaction()
     }
@@ -305,7 +303,7 @@ impl SqlxPostgresTransaction {
 
 impl Work for SqlxPostgresTransaction {
     async fn complete(self) -> Result<(), LedgerError> {
-        let Self { mut lent, number, _turn } = self;
+        let Self { mut lent, number, _lock } = self;
         match lent.open().commit(number).await {
             Ok(()) => {
                 lent.give_back().await;
@@ -325,11 +323,11 @@ impl Work for SqlxPostgresTransaction {
 
 fn not_committed(error: &sqlx::Error) -> LedgerError {
     if has_code(error, &[DIVISION_BY_ZERO]) {
-        let why = "the transaction was ended before the receiver did: the handler has ended it by itself, or has dropped \
-                   the future of a `begin()`";
+        let why = "the transaction was ended before the receiver committed it: the handler ended it, or dropped the future \
+                   of a `begin()`";
         LedgerError::Lost(why.into())
     } else if has_code(error, &[FAILED_TRANSACTION]) {
-        let why = "a statement of the handler failed, and that ended the transaction; use a savepoint around what may \
+        let why = "a statement of the handler failed and aborted the transaction; use a savepoint for statements that may \
                    fail";
         LedgerError::Lost(why.into())
     } else {
@@ -338,7 +336,7 @@ fn not_committed(error: &sqlx::Error) -> LedgerError {
 }
 
 impl fmt::Debug for SqlxPostgresLedger {
-    // Its pool knows a password.
+    // The options of the pool contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqlxPostgresLedger").field("connections", &self.pool.size()).finish_non_exhaustive()
     }

@@ -3,52 +3,52 @@ use aldaba_receiver::transactional::PostgresStatements;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, Row, SqlSafeStr, Transaction};
 use std::time::Duration;
 
-/// How often a rollback is tried. sqlx tells the next who asks of errors that nobody has waited for, and does not ask then.
-const TRIES: usize = 8;
+/// Attempts of one rollback. sqlx reports an earlier unread error to the next statement and does not execute that one.
+const MAX_ROLLBACK_TRIES: usize = 8;
 
-/// A transaction that writes, in a session that otherwise only reads. So nothing is committed by itself after the
-/// transaction was ended, be it by sqlx or by hand.
+/// A transaction that writes, in a session that is otherwise read-only. So nothing is committed automatically after sqlx or
+/// the handler has ended the transaction.
 #[derive(Debug)]
 pub(super) struct OpenTransaction {
     pub(super) transaction: Transaction<'static, Postgres>,
-    usual: Usual,
+    settings: SessionSettings,
 }
 
-/// What the session does by itself.
+/// The session's own settings, which are restored.
 #[derive(Debug)]
-struct Usual {
-    /// Whether its transactions only read: `on` or `off`.
-    only_reads: String,
-    /// How long it waits for locks.
+struct SessionSettings {
+    /// `default_transaction_read_only`: `on` or `off`.
+    read_only: String,
+    /// `lock_timeout`.
     lock_timeout: String,
 }
 
 impl OpenTransaction {
-    /// Begins one that waits this long for others' locks.
+    /// Begins a transaction with this `lock_timeout`.
     pub(super) async fn begin(pool: &PgPool, mode: &str, wait: Duration) -> sqlx::Result<Self> {
         let mut connection = pool.acquire().await?;
-        let usual = match begin(&mut connection, mode, wait).await {
-            Ok(usual) => usual,
+        let settings = match begin(&mut connection, mode, wait).await {
+            Ok(settings) => settings,
             Err(error) => {
-                // It may only read now, and nobody knows whether it did before.
+                // The session may be read-only now, and its own settings are unknown.
                 connection.close_on_drop();
                 return Err(error);
             }
         };
-        // It is begun, and this tells sqlx so. Nothing can go wrong with nothing, unless the connection is lost.
+        // The transaction has begun; the empty statement tells sqlx so.
         let transaction = Transaction::begin(connection, Some("".into_sql_str())).await?;
-        Ok(Self { transaction, usual })
+        Ok(Self { transaction, settings })
     }
 
-    /// What the handler waits for locks is not the ledger's to say.
-    pub(super) async fn wait_for_locks_as_usual(&mut self) -> sqlx::Result<()> {
-        let wait = format!("SET LOCAL lock_timeout = {}", quoted(&self.usual.lock_timeout));
+    /// Restores the session's own `lock_timeout` for the handler.
+    pub(super) async fn restore_lock_timeout(&mut self) -> sqlx::Result<()> {
+        let wait = format!("SET LOCAL lock_timeout = {}", quoted(&self.settings.lock_timeout));
         sqlx::raw_sql(AssertSqlSafe(wait)).execute(&mut *self.transaction).await.map(drop)
     }
 
-    /// Fails unless this is still the transaction of this number.
+    /// Commits; fails unless this is still the transaction with this number.
     pub(super) async fn commit(&mut self, number: i64) -> sqlx::Result<()> {
-        // Together: if one fails, the next is not done.
+        // In one message: if one fails, the next is not executed.
         let commit = format!(
             "{}; {}; COMMIT{}",
             PostgresStatements::before_commit(number),
@@ -59,16 +59,16 @@ impl OpenTransaction {
     }
 
     fn write_as_usual(&self) -> String {
-        format!("SET SESSION default_transaction_read_only = {}", quoted(&self.usual.only_reads))
+        format!("SET SESSION default_transaction_read_only = {}", quoted(&self.settings.read_only))
     }
 
-    /// sqlx does not see an end of the ledger's. Where it counts a transaction, it must find one that it can end itself.
+    /// sqlx does not notice that the ledger ended the transaction. If sqlx counts one, it must find one that it can end.
     fn and_begin(&self) -> &'static str {
         if self.transaction.is_in_transaction() { "; BEGIN" } else { "" }
     }
 
     async fn try_to_roll_back(&mut self) -> sqlx::Result<()> {
-        // In a transaction of its own: without one it would become part of the next.
+        // In its own transaction: otherwise it would become part of the next.
         let roll_back = format!("ROLLBACK; BEGIN; {}; COMMIT{}", self.write_as_usual(), self.and_begin());
         sqlx::raw_sql(AssertSqlSafe(roll_back)).execute(&mut *self.transaction).await.map(drop)
     }
@@ -76,38 +76,38 @@ impl OpenTransaction {
 
 impl Open for OpenTransaction {
     async fn roll_back(mut self) {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ROLLBACK_TRIES {
             if self.try_to_roll_back().await.is_ok() {
                 return self.give_back().await;
             }
         }
-        // What cannot be put in order is better closed, and the pool finds that out.
+        // A connection that cannot be restored is closed; the pool notices that.
         let close = "SELECT pg_terminate_backend(pg_backend_pid())";
         drop(sqlx::raw_sql(close).execute(&mut *self.transaction).await);
     }
 
     async fn give_back(self) {
-        // The empty one.
+        // Rolls back the empty transaction.
         drop(self.transaction.rollback().await);
     }
 }
 
-/// In one message. A proxy that hands connections on at the end of each transaction does not do it in the middle of
-/// one, so what is set for the session stays with this client until it is taken back.
-async fn begin(connection: &mut PgConnection, mode: &str, wait: Duration) -> sqlx::Result<Usual> {
-    // Zero would be for ever.
+/// Begins in one message. A proxy with transaction pooling does not switch connections within a transaction, so the session
+/// setting stays with this client until it is restored.
+async fn begin(connection: &mut PgConnection, mode: &str, wait: Duration) -> sqlx::Result<SessionSettings> {
+    // Zero would mean forever.
     let wait = wait.as_millis().max(1);
-    // In a transaction of its own: what is set for a session within another one goes with it.
+    // In its own transaction: a session setting is rolled back with the transaction that sets it.
     let begin = format!(
         "BEGIN {mode};
          SELECT current_setting('default_transaction_read_only'), current_setting('lock_timeout');
          SET SESSION default_transaction_read_only = on; COMMIT;
          BEGIN {mode}; SET LOCAL lock_timeout = {wait}"
     );
-    // All of them: whoever stops at the first row does not hear of what fails behind it.
+    // Reads all rows: an error after the first row must not be missed.
     let rows = sqlx::raw_sql(AssertSqlSafe(begin)).fetch_all(connection).await?;
     let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-    Ok(Usual { only_reads: row.try_get(0)?, lock_timeout: row.try_get(1)? })
+    Ok(SessionSettings { read_only: row.try_get(0)?, lock_timeout: row.try_get(1)? })
 }
 
 fn quoted(text: &str) -> String {

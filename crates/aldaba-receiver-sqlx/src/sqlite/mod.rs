@@ -2,11 +2,11 @@
 
 mod open;
 
+use crate::errors::{in_table, unavailable};
 use crate::lent::Lent;
-use crate::task::{ANSWER_TIME, in_turn, to_its_end};
-use crate::trouble::{in_table, unavailable};
+use crate::task::{STATEMENT_TIMEOUT, to_its_end, with_event_lock};
 use aldaba_receiver::transactional::{
-    Deadline, InvalidTable, Keep, Payload, SqliteStatements, Table, Turn, Turns,
+    Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, SqliteStatements, Table,
 };
 use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
@@ -20,77 +20,77 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// How many connections a ledger has that was made from a path: one writes, the others read.
+/// Connections of a ledger that is built from a path: one writes, the others read.
 const CONNECTIONS: u32 = 5;
 
-/// How long SQLite waits for another process before the ledger looks at its patience again.
-const SHORT_WAIT: Duration = Duration::from_millis(250);
+/// How long SQLite waits for another process before the ledger checks its deadline.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long it rests before it tries again.
-const PAUSE: Duration = Duration::from_millis(10);
+/// The delay before a busy database is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// How many marks one statement removes.
-const SLICE: i64 = 500;
+/// Marks that one statement removes.
+const CLEANUP_BATCH: i64 = 500;
 
-/// The oldest marks that can be asked for: a century.
-const OLDEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// The maximum age of marks in a cleanup: a century.
+const MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How long the removal of old marks and the migration wait for the write lock.
-const UPKEEP_PATIENCE: Duration = Duration::from_secs(30);
+/// How long cleanups and migrations wait for the write lock.
+const UPKEEP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `SQLITE_BUSY` and `SQLITE_LOCKED`, in the lower byte of codes that say more.
+/// `SQLITE_BUSY` and `SQLITE_LOCKED`: the lower byte of extended codes.
 const BUSY: [i32; 2] = [5, 6];
 
-/// Marks in a table of SQLite, each in the transaction of its event's work. That transaction is the handler's: whatever
-/// it writes there has its effect exactly once.
+/// Marks events in a SQLite table, in the transaction of the handler: what the handler writes there has its effect exactly
+/// once.
 ///
-/// SQLite has one write lock for each file, and a handler holds it from its first line to the answer: handlers of new
-/// events run one after the other, also those of other processes on the same file. So a handler should be short.
-/// Repeats are answered without the lock.
+/// SQLite has one write lock for each file, and a handler holds it until it returns. So handlers of new events run one after
+/// another, including those of other processes on the same file. A handler should be short. Duplicates are answered without
+/// the lock.
 ///
-/// Work of another process is not told from work on another event: a claim that waits longer than its patience for
-/// another process is answered as in progress.
+/// The ledger cannot tell whether another process handles the same event: a claim that waits for another process beyond the
+/// wait timeout is answered as in progress.
 #[derive(Clone)]
 pub struct SqlxSqliteLedger {
     pool: SqlitePool,
-    /// Those who want to write wait here and not in SQLite, which knows no order.
+    /// Writers wait here and not in SQLite, which does not serve them in order.
     writer: Arc<Mutex<()>>,
-    turns: Turns,
+    locks: EventLocks,
     statements: Arc<SqliteStatements>,
     keep: Keep,
 }
 
-/// The transaction in which an event was marked, and in which its handler works. The receiver commits it, once the handler
-/// has succeeded. A statement that fails is taken back alone, as a rule of SQLite: a handler that goes on after one commits
-/// the rest of its work. Some errors end the whole transaction: a full disk, `OR ROLLBACK`, `RAISE(ROLLBACK)`; and so does
-/// sqlx, if the future of a `begin()` is dropped. After that every write fails, and nothing is committed.
+/// The transaction in which an event is marked and its handler works. The receiver commits it when the handler succeeds. In
+/// SQLite a failed statement is rolled back alone: a handler that continues commits the rest of its work. Some errors end the
+/// whole transaction: a full disk, `OR ROLLBACK`, `RAISE(ROLLBACK)`; dropping the future of a `begin()` does too. After that
+/// every write fails, and nothing is committed.
 #[derive(Debug)]
 pub struct SqlxSqliteTransaction {
     lent: Lent<OpenTransaction>,
     find: String,
     event_id: String,
-    _turn: Turn,
+    _lock: EventLock,
 }
 
 impl SqlxSqliteLedger {
-    /// Over connections that the program has: two at least, on a file with a write-ahead log (WAL). How long a claim can
-    /// wait beyond its patience is their `busy_timeout`.
+    /// A ledger over the program's pool: at least two connections, on a file with a write-ahead log (WAL). A claim can exceed
+    /// its wait timeout by the pool's `busy_timeout`.
     pub fn new(pool: SqlitePool) -> Self {
         Self {
             pool,
             writer: Arc::default(),
-            turns: Turns::default(),
+            locks: EventLocks::default(),
             statements: Arc::new(SqliteStatements::of(&Table::default())),
             keep: Keep::default(),
         }
     }
 
-    /// In this file, which is made if it is not there. It gets a write-ahead log (WAL), if it has none.
+    /// A ledger in this file, which is created if it is missing. It is switched to a write-ahead log (WAL).
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, LedgerError> {
         let path = path.as_ref();
         if path.as_os_str().is_empty() || path == Path::new(":memory:") {
             return Err(LedgerError::Unavailable(
-                "a ledger in SQLite needs a file: its connections would each have a memory of their own"
+                "a ledger in SQLite needs a file: with `:memory:` each connection would have its own database"
                     .into(),
             ));
         }
@@ -98,33 +98,32 @@ impl SqlxSqliteLedger {
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // What was answered survives a loss of power.
+            // An answered commit survives a power failure.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(SHORT_WAIT);
+            .busy_timeout(BUSY_TIMEOUT);
         let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS).connect_with(options).await;
         Ok(Self::new(pool.map_err(|error| unavailable(&error))?))
     }
 
-    /// With another table than `webhook_events`, such as one for each sender.
+    /// Uses another table than `webhook_events`, such as one for each sender.
     pub fn with_table(self, name: &str) -> Result<Self, InvalidTable> {
         Ok(Self { statements: Arc::new(SqliteStatements::of(&Table::named(name)?)), ..self })
     }
 
-    /// With marks that hold only a digest of what came. A copy whose JSON is only spelled differently counts as another
-    /// body then.
+    /// Sets what a mark keeps of a body. With a digest, a copy whose JSON differs only in spelling counts as another body.
     pub fn keeping(self, keep: Keep) -> Self {
         Self { keep, ..self }
     }
 
-    /// Makes the table and its index where they are missing. Several processes may do it at once, and again.
+    /// Creates the table and its index if they are missing. Several processes may call it at once, and repeatedly.
     pub async fn migrate(&self) -> Result<(), LedgerError> {
         let ledger = self.clone();
-        to_its_end(UPKEEP_PATIENCE + ANSWER_TIME, async move {
+        to_its_end(UPKEEP_TIMEOUT + STATEMENT_TIMEOUT, async move {
             let (mut transaction, _writer) = ledger.begin_upkeep().await?;
             let made = async {
                 let statements = &ledger.statements;
                 sqlx::raw_sql(AssertSqlSafe(statements.migrate.clone())).execute(&mut *transaction).await?;
-                // A table that was there already may have other columns, or ids that are not unique.
+                // An existing table may have other columns, or ids that are not unique.
                 transaction.prepare(AssertSqlSafe(statements.mark.clone()).into_sql_str()).await?;
                 transaction.commit().await
             };
@@ -133,23 +132,23 @@ impl SqlxSqliteLedger {
         .await
     }
 
-    /// Of marks or of failures; how many there were.
+    /// Removes old marks or old failures; returns their number.
     async fn clean_all(&self, statement: &str, modifier: &str) -> Result<u64, LedgerError> {
         let mut removed = 0;
         loop {
-            let slice = self.clean_slice(statement.to_owned(), modifier.to_owned()).await?;
+            let slice = self.clean_batch(statement.to_owned(), modifier.to_owned()).await?;
             removed += slice;
-            if slice < SLICE as u64 {
+            if slice < CLEANUP_BATCH as u64 {
                 return Ok(removed);
             }
         }
     }
 
-    async fn clean_slice(&self, statement: String, modifier: String) -> Result<u64, LedgerError> {
+    async fn clean_batch(&self, statement: String, modifier: String) -> Result<u64, LedgerError> {
         let ledger = self.clone();
-        to_its_end(UPKEEP_PATIENCE + ANSWER_TIME, async move {
+        to_its_end(UPKEEP_TIMEOUT + STATEMENT_TIMEOUT, async move {
             let (mut transaction, _writer) = ledger.begin_upkeep().await?;
-            let clean = sqlx::query(AssertSqlSafe(statement)).bind(modifier).bind(SLICE);
+            let clean = sqlx::query(AssertSqlSafe(statement)).bind(modifier).bind(CLEANUP_BATCH);
             let removed = clean.execute(&mut *transaction).await.map_err(|error| in_table(&error))?;
             transaction.commit().await.map_err(|error| unavailable(&error))?;
             Ok(removed.rows_affected())
@@ -158,7 +157,7 @@ impl SqlxSqliteLedger {
     }
 
     async fn begin_upkeep(&self) -> Result<(Transaction<'static, Sqlite>, OwnedMutexGuard<()>), LedgerError> {
-        let deadline = Deadline::after(UPKEEP_PATIENCE);
+        let deadline = Deadline::after(UPKEEP_TIMEOUT);
         let writer = self.writer(&deadline).await?;
         match self.begin(&deadline).await? {
             Some(transaction) => Ok((transaction, writer)),
@@ -175,19 +174,19 @@ impl Ledger for SqlxSqliteLedger {
     async fn claim(
         &self,
         event: &Event,
-        patience: Duration,
+        wait_timeout: Duration,
     ) -> Result<Claim<SqlxSqliteTransaction>, LedgerError> {
         let ledger = self.clone();
-        in_turn(&self.turns, event, patience, |event, deadline, turn| async move {
-            ledger.claim_in_turn(&event, &deadline, turn).await
+        with_event_lock(&self.locks, event, wait_timeout, |event, deadline, lock| async move {
+            ledger.claim_locked(&event, &deadline, lock).await
         })
         .await
     }
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
-        let modifier = format!("-{:.3} seconds", older_than.min(OLDEST).as_secs_f64());
+        let modifier = format!("-{:.3} seconds", older_than.min(MAX_AGE).as_secs_f64());
         let removed = self.clean_all(&self.statements.clean, &modifier).await?;
-        // A table of marks that somebody else has made may be without one for failures.
+        // A table that another program has created may have no table for failures beside it.
         drop(self.clean_all(&self.statements.clean_failures, &modifier).await);
         Ok(removed)
     }
@@ -195,7 +194,7 @@ impl Ledger for SqlxSqliteLedger {
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
         let (ledger, id, error) = (self.clone(), event.id.clone(), error.to_owned());
         let event_type = Table::event_type(&event.event_type).to_owned();
-        to_its_end(UPKEEP_PATIENCE + ANSWER_TIME, async move {
+        to_its_end(UPKEEP_TIMEOUT + STATEMENT_TIMEOUT, async move {
             let (mut transaction, _writer) = ledger.begin_upkeep().await?;
             let note = sqlx::query(AssertSqlSafe(ledger.statements.note_failure.clone()));
             let noted = note.bind(id).bind(event_type).bind(error).execute(&mut *transaction).await;
@@ -214,14 +213,14 @@ impl Ledger for SqlxSqliteLedger {
 }
 
 impl SqlxSqliteLedger {
-    async fn claim_in_turn(
+    async fn claim_locked(
         &self,
         event: &Event,
         deadline: &Deadline,
-        turn: Turn,
+        lock: EventLock,
     ) -> Result<Claim<SqlxSqliteTransaction>, LedgerError> {
         let payload = Payload::new(&event.body, self.keep);
-        // A repeat is told from what is stored, without the write lock, which somebody's handler may hold.
+        // Duplicates are found without the write lock, which a handler may hold.
         if let Some(claim) = self.seen(event, &payload).await? {
             return Ok(claim);
         }
@@ -237,15 +236,15 @@ impl SqlxSqliteLedger {
                 lent: Lent::new(OpenTransaction::guard(transaction, writer).await?),
                 find: self.statements.find.clone(),
                 event_id: event.id.clone(),
-                _turn: turn,
+                _lock: lock,
             }));
         }
         drop(transaction.rollback().await);
-        // It was marked just now, in another process.
+        // Another process has just marked it.
         Ok(self.seen(event, &payload).await?.unwrap_or(Claim::InProgress))
     }
 
-    /// `None`, if it is not marked.
+    /// The claim of a marked event; `None` if it is not marked.
     async fn seen(
         &self,
         event: &Event,
@@ -254,7 +253,7 @@ impl SqlxSqliteLedger {
         let find = sqlx::query_scalar(AssertSqlSafe(self.statements.find.clone())).bind(&event.id);
         let stored: Option<Option<String>> =
             find.fetch_optional(&self.pool).await.map_err(|error| in_table(&error))?;
-        // A mark of another program may hold no payload: its word that the event was handled is all there is.
+        // A mark of another program may have no payload; then the id decides.
         let is_same = |stored: Option<String>| stored.is_none_or(|stored| payload.is_kept_as(&stored));
         Ok(stored.map(|stored| if is_same(stored) { Claim::Duplicate } else { Claim::OtherBody }))
     }
@@ -268,22 +267,22 @@ impl SqlxSqliteLedger {
         })
     }
 
-    /// `None`, if another process holds the write lock for longer than the patience.
+    /// Begins a transaction; `None` if another process holds the write lock until the deadline.
     async fn begin(&self, deadline: &Deadline) -> Result<Option<Transaction<'static, Sqlite>>, LedgerError> {
         loop {
             match self.pool.begin_with("BEGIN IMMEDIATE").await {
                 Ok(transaction) => return Ok(Some(transaction)),
                 Err(error) if is_busy(&error) && deadline.is_over() => return Ok(None),
-                // A pool of the program's may not wait at all.
-                Err(error) if is_busy(&error) => tokio::time::sleep(PAUSE).await,
+                // The program's pool may have no busy timeout.
+                Err(error) if is_busy(&error) => tokio::time::sleep(RETRY_DELAY).await,
                 Err(sqlx::Error::InvalidSavePointStatement) if !deadline.is_over() => self.weed_out().await?,
                 Err(error) => return Err(unavailable(&error)),
             }
         }
     }
 
-    /// Closes a connection that sqlx takes for one with a transaction. SQLite ends some by itself, such as on a disk that
-    /// is full; where the work was dropped then, nobody has told sqlx.
+    /// Closes a connection with a transaction that sqlx wrongly counts as open. SQLite ends some transactions itself, such
+    /// as on a full disk; if the work was dropped, sqlx does not know.
     async fn weed_out(&self) -> Result<(), LedgerError> {
         let connection = self.pool.acquire().await.map_err(|error| unavailable(&error))?;
         if connection.is_in_transaction() {
@@ -299,12 +298,12 @@ fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 impl SqlxSqliteTransaction {
-    /// Its `begin()` sets a savepoint.
+    /// The transaction. Its `begin()` sets a savepoint.
     pub fn transaction(&mut self) -> &mut Transaction<'static, Sqlite> {
         &mut self.lent.open().transaction
     }
 
-    /// What statements are executed on.
+    /// The connection, on which statements are executed.
     pub fn connection(&mut self) -> &mut SqliteConnection {
         self.transaction()
     }
@@ -312,7 +311,7 @@ impl SqlxSqliteTransaction {
 
 impl Work for SqlxSqliteTransaction {
     async fn complete(self) -> Result<(), LedgerError> {
-        let Self { mut lent, find, event_id, _turn } = self;
+        let Self { mut lent, find, event_id, _lock } = self;
         match lent.open().commit(&find, &event_id).await {
             Ok(()) => {
                 lent.give_back().await;

@@ -1,32 +1,32 @@
+use crate::errors::{lost, unavailable};
 use crate::lent::Open;
-use crate::trouble::{lost, unavailable};
 use aldaba_receiver::LedgerError;
 use sqlx::{AssertSqlSafe, Connection, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
-/// Set in the transaction in which an event was marked, and in no other: it tells that one from another that was begun
-/// after its end.
+/// A savepoint in the transaction that marked the event. It distinguishes this transaction from one that was begun after
+/// its end.
 const SET: &str = "SAVEPOINT aldaba_event";
 const RELEASE: &str = "RELEASE aldaba_event";
 
-/// A transaction, and the right to write. Nothing is committed in its connection but by the ledger.
+/// A transaction and the write lock. Only the ledger can commit in its connection.
 #[derive(Debug)]
 pub(super) struct OpenTransaction {
-    // Before the writer: the next one begins when this has ended.
+    // Dropped before the writer's lock: the next writer begins after this has ended.
     pub(super) transaction: Transaction<'static, Sqlite>,
     _writer: OwnedMutexGuard<()>,
 }
 
 impl OpenTransaction {
-    /// SQLite may end the transaction by itself, and sqlx may. What the handler wrote after that would be committed at once
-    /// and without the mark, so nothing is, until the work is completed.
+    /// SQLite or sqlx may end the transaction early. Later writes would then commit immediately and without the mark; so all
+    /// commits are refused until the work is completed.
     pub(super) async fn guard(
         mut transaction: Transaction<'static, Sqlite>,
         writer: OwnedMutexGuard<()>,
     ) -> Result<Self, LedgerError> {
         let guarded = async {
             sqlx::raw_sql(SET).execute(&mut *transaction).await?;
-            // `false` makes a rollback of it.
+            // `false` turns a commit into a rollback.
             transaction.lock_handle().await?.set_commit_hook(|| false);
             Ok(())
         };
@@ -34,7 +34,7 @@ impl OpenTransaction {
         Ok(Self { transaction, _writer: writer })
     }
 
-    /// Fails unless this is still the transaction in which the event was marked.
+    /// Commits; fails unless this is still the transaction that marked the event.
     pub(super) async fn commit(&mut self, find: &str, event_id: &str) -> Result<(), LedgerError> {
         self.check(find, event_id).await?;
         let commit = format!("COMMIT{}", self.and_begin());
@@ -46,7 +46,7 @@ impl OpenTransaction {
     }
 
     async fn check(&mut self, find: &str, event_id: &str) -> Result<(), LedgerError> {
-        let ended = || LedgerError::Lost("the transaction was ended before the receiver did".into());
+        let ended = || LedgerError::Lost("the transaction was ended before the receiver committed it".into());
         if sqlx::raw_sql(RELEASE).execute(&mut *self.transaction).await.is_err() {
             return Err(ended());
         }
@@ -63,7 +63,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// sqlx does not see an end of the ledger's. Where it counts a transaction, it must find one that it can end itself.
+    /// sqlx does not notice that the ledger ended the transaction. If sqlx counts one, it must find one that it can end.
     fn and_begin(&self) -> &'static str {
         if self.transaction.is_in_transaction() { "; BEGIN" } else { "" }
     }
@@ -72,7 +72,7 @@ impl OpenTransaction {
 impl Open for OpenTransaction {
     async fn roll_back(mut self) {
         drop(self.allow_commits().await);
-        // There may be none any more.
+        // There may be no open transaction.
         drop(sqlx::raw_sql("ROLLBACK").execute(&mut *self.transaction).await);
         if self.transaction.is_in_transaction() {
             drop(sqlx::raw_sql("BEGIN").execute(&mut *self.transaction).await);
@@ -81,7 +81,7 @@ impl Open for OpenTransaction {
     }
 
     async fn give_back(self) {
-        // The empty one.
+        // Rolls back the empty transaction.
         drop(self.transaction.rollback().await);
     }
 }

@@ -1,6 +1,6 @@
 //! Transactions that end before the receiver ends them, under handlers that go on.
 
-use crate::stage::{Database, PATIENCE, effect, event, new, pool};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, new, pool};
 use aldaba_receiver::{Ledger, LedgerError, Work};
 use aldaba_receiver_sqlx::{SqlxPostgresLedger, SqlxPostgresTransaction};
 use futures_util::FutureExt;
@@ -44,10 +44,10 @@ async fn a_connection_writes_as_before_when_it_goes_back() {
     for given_up in [false, true] {
         for end in ["complete", "abandon", "drop", "duplicate", "fails"] {
             if end == "duplicate" {
-                new(ledger.claim(&event("evt_2"), PATIENCE).await).complete().await.unwrap();
-                drop(ledger.claim(&event("evt_2"), PATIENCE).await.unwrap());
+                new(ledger.claim(&event("evt_2"), WAIT_TIMEOUT).await).complete().await.unwrap();
+                drop(ledger.claim(&event("evt_2"), WAIT_TIMEOUT).await.unwrap());
             } else {
-                let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+                let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
                 if end == "fails" {
                     sqlx::query("SELECT 1 / 0").execute(work.connection()).await.unwrap_err();
                 }

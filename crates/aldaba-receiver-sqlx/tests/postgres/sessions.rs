@@ -1,6 +1,6 @@
 //! Connections that go back after something went wrong, and the program that uses them next.
 
-use crate::stage::{Database, PATIENCE, effect, event, new, pool};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, new, pool};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use aldaba_receiver_sqlx::SqlxPostgresLedger;
 use sqlx::PgPool;
@@ -31,7 +31,7 @@ async fn a_connection_writes_as_before_after_a_statement_that_was_given_up_and_f
     let pool = pool(&database.url, 1).await;
     let ledger = SqlxPostgresLedger::new(pool.clone());
     for end in ["complete", "abandon", "drop"] {
-        let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+        let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
         effect(&mut work, "evt_1").await.unwrap();
         let given_up = sqlx::raw_sql(FAILS_LATE).execute(work.connection());
         tokio::time::timeout(A_MOMENT, given_up).await.unwrap_err();
@@ -47,12 +47,12 @@ async fn a_connection_writes_as_before_after_a_statement_that_was_given_up_and_f
 
 /// A receiver waits 10 s for that, and a statement can take longer.
 #[tokio::test]
-async fn a_connection_writes_as_before_when_nobody_waits_for_the_end_of_its_rollback() {
+async fn a_connection_works_after_a_rollback_that_nobody_awaited() {
     let database = Database::set().await;
     let pool = pool(&database.url, 1).await;
     let ledger = SqlxPostgresLedger::new(pool.clone());
     for end in ["complete", "abandon"] {
-        let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+        let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
         let given_up = sqlx::raw_sql("SELECT pg_sleep(0.5)").execute(work.connection());
         tokio::time::timeout(A_MOMENT, given_up).await.unwrap_err();
         if end == "complete" {
@@ -79,16 +79,16 @@ async fn connections_to_a_standby_write_once_it_is_promoted() {
     let pool = pool(&database.url, 1).await;
     let ledger = SqlxPostgresLedger::new(pool.clone());
     for _ in 0..3 {
-        let refused = ledger.claim(&event("evt_1"), PATIENCE).await;
+        let refused = ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await;
         assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}");
     }
     database.run("SELECT pg_promote()").await;
     writes(&pool, "promoted").await;
-    let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     effect(&mut work, "evt_1").await.unwrap();
     work.complete().await.unwrap();
     writes(&pool, "later").await;
-    assert!(matches!(ledger.claim(&event("evt_1"), PATIENCE).await.unwrap(), Claim::Duplicate));
+    assert!(matches!(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
 }
 
 #[tokio::test]
@@ -97,10 +97,10 @@ async fn a_handler_that_forgets_all_prepared_statements_keeps_no_later_event_awa
     let ledger = SqlxPostgresLedger::new(pool(&database.url, 1).await);
     for number in 0..3 {
         let id = format!("evt_{number}");
-        let mut work = new(ledger.claim(&event(&id), PATIENCE).await);
+        let mut work = new(ledger.claim(&event(&id), WAIT_TIMEOUT).await);
         sqlx::raw_sql("DEALLOCATE ALL").execute(work.connection()).await.unwrap();
         work.complete().await.unwrap();
-        assert!(matches!(ledger.claim(&event(&id), PATIENCE).await.unwrap(), Claim::Duplicate));
+        assert!(matches!(ledger.claim(&event(&id), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     }
 }
 
@@ -111,7 +111,7 @@ fn work_dropped_without_a_runtime_is_rolled_back() {
         let database = Database::set().await;
         let pool = pool(&database.url, 1).await;
         let ledger = SqlxPostgresLedger::new(pool.clone());
-        let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+        let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
         effect(&mut work, "evt_1").await.unwrap();
         (database, pool, work)
     });
@@ -128,13 +128,13 @@ async fn a_mark_without_a_payload_is_a_mark() {
     let bare = "ALTER TABLE webhook_events ALTER COLUMN payload DROP NOT NULL;
         INSERT INTO webhook_events (event_id, event_type) VALUES ('evt_1', '')";
     database.run(bare).await;
-    let claim = database.ledger.claim(&event("evt_1"), PATIENCE).await;
+    let claim = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await;
     assert!(matches!(claim, Ok(Claim::Duplicate)), "{claim:?}");
 }
 
 /// A careful administrator may want that. Marks are written all the same.
 #[tokio::test]
-async fn a_database_whose_transactions_only_read_by_themselves_is_made_ready_marked_and_cleaned() {
+async fn a_database_with_read_only_transactions_by_default_works() {
     let database = Database::set().await;
     let (_, name) = database.url.rsplit_once('/').unwrap();
     database
@@ -144,7 +144,7 @@ async fn a_database_whose_transactions_only_read_by_themselves_is_made_ready_mar
         .await;
     let ledger = SqlxPostgresLedger::new(pool(&database.url, 2).await);
     ledger.migrate().await.unwrap();
-    new(ledger.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
-    assert!(matches!(ledger.claim(&event("evt_1"), PATIENCE).await.unwrap(), Claim::Duplicate));
+    new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
+    assert!(matches!(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     assert_eq!(ledger.clean(Duration::ZERO).await.unwrap(), 1);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use test_servers::Postgres;
 
 /// How long a test's claim waits unless the wait is what it is about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const CONNECTIONS: u32 = 16;
 
@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) ledger: SqlxPostgresLedger,
 }
 
-/// It lives as long as the process: whoever drops it last would make the next test start another one.
+/// It lives as long as the process: if the last test dropped it, the next one would start another server.
 fn server() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(Postgres::shared))
@@ -73,7 +73,7 @@ impl Database {
     }
 
     pub(crate) async fn claim_new(&self, event: &Event) -> SqlxPostgresTransaction {
-        new(self.ledger.claim(event, PATIENCE).await)
+        new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 
     /// Does something with this database from beside it.

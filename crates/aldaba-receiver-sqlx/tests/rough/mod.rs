@@ -1,6 +1,6 @@
 //! Handlers that do everything a handler should not, and end in every way there is. The tests of both databases take this.
 
-use crate::stage::{Database, FAILS, OurLedger, OurPool, OurTransaction, PATIENCE, TAKES_LONG, event};
+use crate::stage::{Database, FAILS, OurLedger, OurPool, OurTransaction, TAKES_LONG, WAIT_TIMEOUT, event};
 use aldaba_receiver::{Claim, Ledger, Work};
 use futures_util::FutureExt;
 use sqlx::{Acquire, AssertSqlSafe};
@@ -78,7 +78,7 @@ async fn end(work: OurTransaction, dice: &mut Dice) -> bool {
 /// Handles an event until it is a duplicate. The program's own statements go over the same connections meanwhile.
 async fn handle(database: &Database, pool: &OurPool, ledger: &OurLedger, id: &str, dice: &mut Dice) {
     for tries in 0.. {
-        let mut work = match ledger.claim(&event(id), PATIENCE).await.unwrap() {
+        let mut work = match ledger.claim(&event(id), WAIT_TIMEOUT).await.unwrap() {
             Claim::New(work) => work,
             Claim::Duplicate => return,
             other => panic!("{id}: {other:?}"),
@@ -102,7 +102,7 @@ async fn handle(database: &Database, pool: &OurPool, ledger: &OurLedger, id: &st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_handlers_do_each_event_has_one_mark_and_one_effect_and_nothing_strays() {
+async fn random_handlers_leave_one_mark_and_one_effect_for_each_event() {
     let seed = std::env::var("ALDABA_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("ALDABA_SEED={seed}");
     let database = Database::set().await;

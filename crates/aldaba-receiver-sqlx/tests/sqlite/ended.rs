@@ -1,6 +1,6 @@
 //! Transactions that end before the receiver ends them, under handlers that go on.
 
-use crate::stage::{Database, PATIENCE, effect, event};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use aldaba_receiver_sqlx::{SqlxSqliteLedger, SqlxSqliteTransaction};
 use futures_util::FutureExt;
@@ -118,7 +118,7 @@ async fn no_connection_goes_back_with_an_open_transaction_or_a_ban_on_commits() 
 
 /// The receiver waits 10 s for that, and a statement can take longer.
 #[tokio::test]
-async fn no_connection_goes_back_with_a_ban_on_commits_when_nobody_waits_for_its_rollback() {
+async fn a_connection_commits_again_after_a_rollback_that_nobody_awaited() {
     let mut database = database().await;
     let pool = database.pool(2).await;
     database.ledger = SqlxSqliteLedger::new(pool.clone());
@@ -188,7 +188,7 @@ async fn a_mark_without_a_payload_is_a_mark() {
         CREATE TABLE webhook_events (event_id TEXT PRIMARY KEY, event_type TEXT, payload TEXT, processed_at TEXT);
         INSERT INTO webhook_events (event_id) VALUES ('evt_1')";
     database.run(bare).await;
-    let claim = database.ledger.claim(&event("evt_1"), PATIENCE).await;
+    let claim = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await;
     assert!(matches!(claim, Ok(Claim::Duplicate)), "{claim:?}");
 }
 
@@ -199,5 +199,5 @@ async fn a_ledger_without_a_file_is_refused() {
         assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{path}");
     }
     let database = database().await;
-    assert!(database.ledger.claim(&event("evt_1"), PATIENCE).await.is_ok());
+    assert!(database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.is_ok());
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a test's claim waits unless the wait is what it is about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) type OurPool = SqlitePool;
 pub(crate) type OurLedger = SqlxSqliteLedger;
@@ -46,7 +46,7 @@ impl Database {
     }
 
     fn options(&self) -> SqliteConnectOptions {
-        SqliteConnectOptions::new().filename(&self.path).busy_timeout(PATIENCE)
+        SqliteConnectOptions::new().filename(&self.path).busy_timeout(WAIT_TIMEOUT)
     }
 
     pub(crate) async fn pool(&self, connections: u32) -> SqlitePool {
@@ -69,7 +69,7 @@ impl Database {
     }
 
     pub(crate) async fn claim_new(&self, event: &Event) -> SqlxSqliteTransaction {
-        new(self.ledger.claim(event, PATIENCE).await)
+        new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a handler can do with its transaction, and copies that meet.
 
-use crate::stage::{Database, PATIENCE, effect, event, event_with, new};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, event_with, new};
+use crate::suite::polling::still_waits;
 use aldaba_receiver::transactional::Keep;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
@@ -10,7 +11,7 @@ use std::time::Duration;
 const A_WHILE: Duration = Duration::from_millis(300);
 
 #[tokio::test]
-async fn a_transaction_that_the_handler_ends_by_hand_is_found_out() {
+async fn a_transaction_that_the_handler_ended_is_not_committed() {
     let database = Database::set().await;
     let by_hand = ["COMMIT", "COMMIT; BEGIN", "ROLLBACK", "ROLLBACK; BEGIN"];
     for (number, by_hand) in by_hand.into_iter().enumerate() {
@@ -28,7 +29,7 @@ async fn a_transaction_that_the_handler_ends_by_hand_is_found_out() {
 
 /// SQLite ends a transaction by itself on some errors, and sqlx does not know.
 #[tokio::test]
-async fn a_transaction_that_has_ended_by_itself_spoils_no_connection() {
+async fn a_transaction_that_has_ended_by_itself_does_not_damage_the_connection() {
     let database = Database::set().await;
     for (number, drops) in [true, false, true].into_iter().enumerate() {
         let mut work = database.claim_new(&event(&format!("evt_{number}"))).await;
@@ -78,7 +79,7 @@ async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
     let database = Database::set().await;
     for pause in 0..40 {
         let event = event(&format!("evt_{pause}"));
-        let claim = database.ledger.claim(&event, PATIENCE);
+        let claim = database.ledger.claim(&event, WAIT_TIMEOUT);
         drop(tokio::time::timeout(Duration::from_micros(pause * 20), claim).await);
         database.claim_new(&event).await.complete().await.unwrap();
         assert_eq!(database.count("webhook_events", &event.id).await, 1);
@@ -91,9 +92,9 @@ async fn repeats_are_answered_while_a_handler_holds_the_write_lock() {
     database.claim_new(&event("evt_1")).await.complete().await.unwrap();
     let _work = database.claim_new(&event("evt_2")).await;
     for ledger in [database.ledger.clone(), database.another_ledger().await] {
-        let repeat = tokio::time::timeout(A_WHILE * 3, ledger.claim(&event("evt_1"), PATIENCE)).await;
+        let repeat = tokio::time::timeout(A_WHILE * 3, ledger.claim(&event("evt_1"), WAIT_TIMEOUT)).await;
         assert!(matches!(repeat.unwrap().unwrap(), Claim::Duplicate));
-        let other = ledger.claim(&event_with("evt_1", "[]"), PATIENCE).await;
+        let other = ledger.claim(&event_with("evt_1", "[]"), WAIT_TIMEOUT).await;
         assert!(matches!(other.unwrap(), Claim::OtherBody));
     }
 }
@@ -106,9 +107,8 @@ async fn a_copy_in_another_process_waits_for_the_end() {
         let work = database.claim_new(&event(id)).await;
         assert!(matches!(other.claim(&event(id), A_WHILE).await.unwrap(), Claim::InProgress));
         let ledger = other.clone();
-        let copy = tokio::spawn(async move { ledger.claim(&event(id), PATIENCE).await });
-        tokio::time::sleep(A_WHILE).await;
-        assert!(!copy.is_finished());
+        let copy = tokio::spawn(async move { ledger.claim(&event(id), WAIT_TIMEOUT).await });
+        still_waits(&copy).await;
         if commits {
             work.complete().await.unwrap();
             assert!(matches!(copy.await.unwrap().unwrap(), Claim::Duplicate));
@@ -120,7 +120,7 @@ async fn a_copy_in_another_process_waits_for_the_end() {
 }
 
 #[tokio::test]
-async fn handlers_of_two_events_take_turns() {
+async fn handlers_of_two_events_run_one_after_another() {
     let database = Database::set().await;
     let first = database.claim_new(&event("evt_1")).await;
     let refused = database.ledger.claim(&event("evt_2"), A_WHILE).await;
@@ -136,11 +136,11 @@ async fn bodies_are_kept_and_compared_as_by_the_other_ledger() {
     for (number, body) in [r#"{"a": 1}"#, "a=1", "", r#""\u0000""#, "12"].into_iter().enumerate() {
         for ledger in [&database.ledger, &digests] {
             let id = format!("evt_{number}_{ledger:p}");
-            new(ledger.claim(&event_with(&id, body), PATIENCE).await).complete().await.unwrap();
+            new(ledger.claim(&event_with(&id, body), WAIT_TIMEOUT).await).complete().await.unwrap();
             for ledger in [&database.ledger, &digests] {
-                let repeat = ledger.claim(&event_with(&id, body), PATIENCE).await.unwrap();
+                let repeat = ledger.claim(&event_with(&id, body), WAIT_TIMEOUT).await.unwrap();
                 assert!(matches!(repeat, Claim::Duplicate), "{body}");
-                let other = ledger.claim(&event_with(&id, "[]"), PATIENCE).await.unwrap();
+                let other = ledger.claim(&event_with(&id, "[]"), WAIT_TIMEOUT).await.unwrap();
                 assert!(matches!(other, Claim::OtherBody), "{body}");
             }
         }
@@ -148,10 +148,10 @@ async fn bodies_are_kept_and_compared_as_by_the_other_ledger() {
 }
 
 #[tokio::test]
-async fn migrations_run_at_once_and_say_what_is_wrong() {
+async fn concurrent_migrations_work_and_a_wrong_table_is_an_error() {
     let database = Database::set().await;
     database.run("DROP TABLE webhook_events").await;
-    let missing = database.ledger.claim(&event("evt_1"), PATIENCE).await.unwrap_err();
+    let missing = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap_err();
     assert!(missing.to_string().contains("migrate"), "{missing}");
     let ledgers = join_all((0..6).map(|_| database.another_ledger())).await;
     for result in join_all(ledgers.iter().map(|ledger| ledger.migrate())).await {
@@ -160,7 +160,7 @@ async fn migrations_run_at_once_and_say_what_is_wrong() {
     database.claim_new(&event("evt_1")).await.complete().await.unwrap();
     let stripe = database.ledger.clone().with_table("stripe_events").unwrap();
     stripe.migrate().await.unwrap();
-    new(stripe.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
+    new(stripe.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
     assert_eq!(database.count("stripe_events", "evt_1").await, 1);
     assert_eq!(stripe.clean(Duration::MAX).await.unwrap(), 0);
     assert_eq!(stripe.clean(Duration::ZERO).await.unwrap(), 1);

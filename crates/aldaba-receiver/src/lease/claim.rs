@@ -1,6 +1,6 @@
 use super::expired::Expired;
-use super::keep::{Asked, Keep};
 use super::owned::OwnedLease;
+use super::stored_lease::{Acquisition, StoredLease};
 use super::times::LeaseTimes;
 use crate::clock::instant;
 use crate::{Claim, LedgerError};
@@ -9,43 +9,44 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
-/// How soon it is asked again whether another's work has ended: at first, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// The delay between two attempts to acquire a lease: the first, and the maximum.
+const FIRST_POLL_DELAY: Duration = Duration::from_millis(10);
+const MAX_POLL_DELAY: Duration = Duration::from_millis(250);
 
-/// Asks for an event until there is an answer or the patience is over.
+/// Acquires a lease, or waits for another owner up to the timeout.
 pub(crate) async fn claim(
-    keep: Arc<dyn Keep>,
+    lease: Arc<dyn StoredLease>,
     times: LeaseTimes,
-    patience: Duration,
+    wait_timeout: Duration,
     expired: &Expired,
 ) -> Result<Claim<OwnedLease>, LedgerError> {
-    // None: there is no such moment, it lies too far ahead.
-    let end = instant().checked_add(patience);
-    let mut pause = FIRST_PAUSE;
+    // `None`: the timeout is too long for a deadline.
+    let end = instant().checked_add(wait_timeout);
+    let mut pause = FIRST_POLL_DELAY;
     loop {
         let asked = instant();
-        let asking = Asking(Some(Arc::clone(&keep)));
-        let answer = keep.ask().await.map_err(LedgerError::Unavailable)?;
+        let asking = Asking(Some(Arc::clone(&lease)));
+        let answer = lease.acquire().await.map_err(LedgerError::Unavailable)?;
         asking.end();
         match answer {
-            Asked::Granted => return Ok(Claim::New(OwnedLease::begin(keep, times, asked, expired.clone()))),
-            Asked::Duplicate => return Ok(Claim::Duplicate),
-            Asked::OtherBody => return Ok(Claim::OtherBody),
-            Asked::InProgress => {}
+            Acquisition::Granted => {
+                return Ok(Claim::New(OwnedLease::begin(lease, times, asked, expired.clone())));
+            }
+            Acquisition::Duplicate => return Ok(Claim::Duplicate),
+            Acquisition::OtherBody => return Ok(Claim::OtherBody),
+            Acquisition::InProgress => {}
         }
         let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(instant()));
         if left.is_zero() {
             return Ok(Claim::InProgress);
         }
         sleep(pause.min(left)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_POLL_DELAY);
     }
 }
 
-/// A question that is under way. Whoever is dropped with it, or does not get the answer, may have been granted the
-/// lease without knowing: it is given back.
-struct Asking(Option<Arc<dyn Keep>>);
+/// An acquisition without an answer yet. When it is dropped, the lease may have been granted: it is released.
+struct Asking(Option<Arc<dyn StoredLease>>);
 
 impl Asking {
     fn end(mut self) {
@@ -55,9 +56,9 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        if let (Some(keep), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            // Where this fails too, the lease expires by itself.
-            runtime.spawn(async move { drop(keep.release().await) });
+        if let (Some(lease), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            // If this fails too, the lease expires.
+            runtime.spawn(async move { drop(lease.release().await) });
         }
     }
 }

@@ -3,22 +3,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) const LEASES_EXPIRED: &str = "aldaba_receiver_leases_expired_total";
 
-/// Counts the leases that ended while their owner was at work. An event has its effect again only where one was
-/// counted here, or where an owner's process ended before it could count.
+/// Counts leases that ended while their owner was working. An event has its effect twice only if one was counted here, or
+/// if the owner's process ended before it could count.
 #[derive(Clone, Debug)]
 pub(crate) struct Expired {
     ledger: &'static str,
     total: Arc<AtomicU64>,
 }
 
-/// What is known of a lease that ended too soon.
+/// Why a lease ended too early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
-    /// Nobody had it when its owner came back.
+    /// The lease expired, and nobody else has taken it.
     Lapsed,
-    /// Another had taken it.
+    /// Another owner has taken it.
     Taken,
-    /// The store could not be reached: the event may be marked or not.
+    /// The store could not be reached; the event may be marked.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl Expired {
             event_id,
             ledger = self.ledger,
             ending,
-            "a lease ended while its event was being handled; the event may have its effect again"
+            "a lease ended while its event was being handled; the event may have its effect twice"
         );
         self.total.fetch_add(1, Relaxed);
         metrics::counter!(LEASES_EXPIRED, "ledger" => self.ledger, "ending" => ending).increment(1);
@@ -54,7 +54,7 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     #[test]
-    fn what_has_expired_is_counted_by_ledger_and_ending() {
+    fn expired_leases_are_counted_by_ledger_and_ending() {
         let recorder = DebuggingRecorder::new();
         let snapshotter = recorder.snapshotter();
         let expired = Expired::none("redis");

@@ -1,8 +1,7 @@
-//! Leases in the memory of one process. For tests, and to see how a receiver behaves: when the process ends, every
-//! mark is gone.
+//! Leases in the memory of one process, for tests: all marks are lost when the process ends.
 
-use crate::chance::owner_token;
 use crate::clock::{instant, timestamp};
+use crate::random::owner_token;
 use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use std::collections::HashMap;
 use std::pin::pin;
@@ -13,26 +12,26 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How long a lease lives without being renewed, as with Redis.
+/// How long a lease lives without a renewal, as in Redis.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-/// The longest lease. Whoever asks for more gets this.
-const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum life of a lease. Longer values are reduced to it.
+const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A lease is renewed this many times within its life, so that one renewal that comes late loses nothing.
+/// Renewals in a lease's life. One late renewal does not lose the lease.
 const RENEWALS: u32 = 3;
 
-/// The most events that are remembered. Beyond, the ledger is not available until it was cleaned.
+/// The maximum number of remembered events. Above it the ledger is unavailable until a cleanup.
 const MAX_EVENTS: usize = 1_000_000;
 
-/// A ledger in memory. Copies of it are handles on the same one.
+/// A ledger in memory. Clones are handles on the same ledger.
 #[derive(Clone, Debug)]
-pub struct MemoryLeases(Arc<Shared>);
+pub struct MemoryLeases(Arc<SharedLeases>);
 
 #[derive(Debug)]
-struct Shared {
-    entries: Mutex<HashMap<String, Entry>>,
-    /// Some work has ended, one way or the other.
+struct SharedLeases {
+    entries: Mutex<HashMap<String, MemoryEntry>>,
+    /// Notified when any work ends.
     ended: Notify,
     lease: Duration,
     expired: AtomicU64,
@@ -40,13 +39,13 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct MemoryEntry {
     digest: [u8; 32],
-    state: State,
+    state: EntryState,
 }
 
 #[derive(Debug)]
-enum State {
+enum EntryState {
     Held {
         owner: u128,
         until: Instant,
@@ -54,23 +53,23 @@ enum State {
     Done {
         at: Instant,
     },
-    /// The event is anybody's.
+    /// The next copy can claim the event.
     Failed {
         at: Instant,
         note: FailedEvent,
     },
 }
 
-impl Entry {
+impl MemoryEntry {
     fn is_held_by(&self, someone: u128) -> bool {
-        matches!(self.state, State::Held { owner, .. } if owner == someone)
+        matches!(self.state, EntryState::Held { owner, .. } if owner == someone)
     }
 }
 
-/// The lease of one event, renewed for as long as it lives.
+/// The lease of one event. It is renewed until it is dropped.
 #[derive(Debug)]
 pub struct MemoryLease {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLeases>,
     event_id: String,
     owner: u128,
     renewal: AbortHandle,
@@ -82,31 +81,30 @@ impl MemoryLeases {
         Self::with_lease(DEFAULT_LEASE)
     }
 
-    /// With leases that live this long unless they are renewed, a day at most.
+    /// An empty ledger whose leases expire after this time without a renewal, at most a day.
     pub fn with_lease(lease: Duration) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedLeases {
             entries: Mutex::default(),
             ended: Notify::new(),
-            lease: lease.min(LONGEST_LEASE),
+            lease: lease.min(MAX_LEASE),
             expired: AtomicU64::new(0),
             down: AtomicBool::new(false),
         }))
     }
 
-    /// Makes the ledger unavailable, or available again: what a program does then can be tried without a server to kill.
+    /// Makes the ledger unavailable, or available again, to test the program's reaction.
     pub fn set_down(&self, down: bool) {
         self.0.down.store(down, Relaxed);
     }
 
-    /// How many leases were taken over because their owners had not renewed them. Each may be an event that had its
-    /// effect twice.
+    /// How many expired leases were taken over. Each may be an event that had its effect twice.
     pub fn expired_leases(&self) -> u64 {
         self.0.expired.load(Relaxed)
     }
 
     /// Whether an event is marked as handled.
     pub fn is_marked(&self, event_id: &str) -> bool {
-        matches!(self.0.entries().get(event_id), Some(Entry { state: State::Done { .. }, .. }))
+        matches!(self.0.entries().get(event_id), Some(MemoryEntry { state: EntryState::Done { .. }, .. }))
     }
 }
 
@@ -116,51 +114,51 @@ impl Default for MemoryLeases {
     }
 }
 
-/// What is known of an event at one moment.
-enum Standing {
+/// The result of looking up an event.
+enum Lookup {
     Ended(Claim<MemoryLease>),
-    /// Somebody is at it, for this long at least.
+    /// Another owner has it, at least until this moment.
     HeldUntil(Instant),
 }
 
-impl Shared {
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+impl SharedLeases {
+    fn entries(&self) -> MutexGuard<'_, HashMap<String, MemoryEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn available(&self) -> Result<(), LedgerError> {
         if self.down.load(Relaxed) {
-            Err(LedgerError::Unavailable("it was turned off".into()))
+            Err(LedgerError::Unavailable("it is turned off".into()))
         } else {
             Ok(())
         }
     }
 
-    fn look(self: &Arc<Self>, event: &Event) -> Result<Standing, LedgerError> {
+    fn look_up(self: &Arc<Self>, event: &Event) -> Result<Lookup, LedgerError> {
         self.available()?;
         let digest = event.digest();
         let now = instant();
         let mut entries = self.entries();
         if let Some(entry) = entries.get(&event.id) {
             match entry.state {
-                State::Held { until, .. } if until <= now => drop(self.expired.fetch_add(1, Relaxed)),
-                State::Failed { .. } => {}
-                _ if entry.digest != digest => return Ok(Standing::Ended(Claim::OtherBody)),
-                State::Done { .. } => return Ok(Standing::Ended(Claim::Duplicate)),
-                State::Held { until, .. } => return Ok(Standing::HeldUntil(until)),
+                EntryState::Held { until, .. } if until <= now => drop(self.expired.fetch_add(1, Relaxed)),
+                EntryState::Failed { .. } => {}
+                _ if entry.digest != digest => return Ok(Lookup::Ended(Claim::OtherBody)),
+                EntryState::Done { .. } => return Ok(Lookup::Ended(Claim::Duplicate)),
+                EntryState::Held { until, .. } => return Ok(Lookup::HeldUntil(until)),
             }
         } else if entries.len() >= MAX_EVENTS {
-            return Err(LedgerError::Unavailable("it is full; old marks have to be cleaned".into()));
+            return Err(LedgerError::Unavailable("it is full; clean old marks".into()));
         }
         let owner = owner_token()?;
-        let state = State::Held { owner, until: now + self.lease };
-        entries.insert(event.id.clone(), Entry { digest, state });
+        let state = EntryState::Held { owner, until: now + self.lease };
+        entries.insert(event.id.clone(), MemoryEntry { digest, state });
         drop(entries);
-        Ok(Standing::Ended(Claim::New(MemoryLease::of(Arc::clone(self), event.id.clone(), owner))))
+        Ok(Lookup::Ended(Claim::New(MemoryLease::of(Arc::clone(self), event.id.clone(), owner))))
     }
 
-    /// Changes the entry of an event if it is still this owner's; says whether it was.
-    fn if_owned(&self, event_id: &str, owner: u128, change: impl FnOnce(&mut State)) -> bool {
+    /// Changes the entry of an event if this owner still has it. Returns whether it does.
+    fn if_owned(&self, event_id: &str, owner: u128, change: impl FnOnce(&mut EntryState)) -> bool {
         match self.entries().get_mut(event_id) {
             Some(entry) if entry.is_held_by(owner) => {
                 change(&mut entry.state);
@@ -181,28 +179,27 @@ impl Shared {
 }
 
 impl MemoryLease {
-    fn of(shared: Arc<Shared>, event_id: String, owner: u128) -> Self {
+    fn of(shared: Arc<SharedLeases>, event_id: String, owner: u128) -> Self {
         let renewal = tokio::spawn(renew(Arc::clone(&shared), event_id.clone(), owner)).abort_handle();
         Self { shared, event_id, owner, renewal }
     }
 
-    /// Whether nobody else has taken the event over. A handler that takes long should ask before it does something
-    /// that cannot be taken back.
+    /// Whether this owner still has the event. A long handler should check it before an effect that cannot be undone.
     pub fn is_held(&self) -> bool {
         self.shared.if_owned(&self.event_id, self.owner, |_| {})
     }
 
-    /// Ends the renewal, as a process does that stands still.
+    /// Stops the renewal, like a process that hangs.
     pub fn stop_renewing(&self) {
         self.renewal.abort();
     }
 }
 
-async fn renew(shared: Arc<Shared>, event_id: String, owner: u128) {
+async fn renew(shared: Arc<SharedLeases>, event_id: String, owner: u128) {
     loop {
         tokio::time::sleep(shared.lease / RENEWALS).await;
         let renewed = shared.if_owned(&event_id, owner, |state| {
-            *state = State::Held { owner, until: instant() + shared.lease };
+            *state = EntryState::Held { owner, until: instant() + shared.lease };
         });
         if !renewed {
             return;
@@ -215,16 +212,16 @@ impl Ledger for MemoryLeases {
 
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<MemoryLease>, LedgerError> {
-        // None: there is no such moment, it lies too far ahead.
-        let deadline = instant().checked_add(patience);
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<MemoryLease>, LedgerError> {
+        // `None`: the timeout is too long for a deadline.
+        let deadline = instant().checked_add(wait_timeout);
         loop {
             let mut ended = pin!(self.0.ended.notified());
-            // From here on it hears of every end, also of one between the look and the wait.
+            // From here on it notices every end, also one between the lookup and the wait.
             ended.as_mut().enable();
-            let until = match self.0.look(event)? {
-                Standing::Ended(claim) => return Ok(claim),
-                Standing::HeldUntil(until) => until,
+            let until = match self.0.look_up(event)? {
+                Lookup::Ended(claim) => return Ok(claim),
+                Lookup::HeldUntil(until) => until,
             };
             let wake = deadline.map_or(until, |deadline| deadline.min(until));
             let is_over = || deadline.is_some_and(|deadline| instant() >= deadline);
@@ -240,11 +237,11 @@ impl Ledger for MemoryLeases {
         let mut entries = self.0.entries();
         let before = entries.len();
         entries.retain(|_, entry| match entry.state {
-            State::Done { at } => now.duration_since(at) <= older_than,
-            State::Held { .. } | State::Failed { .. } => true,
+            EntryState::Done { at } => now.duration_since(at) <= older_than,
+            EntryState::Held { .. } | EntryState::Failed { .. } => true,
         });
         let removed = (before - entries.len()) as u64;
-        let is_young = |state: &State| !matches!(state, State::Failed { at, .. } if now.duration_since(*at) > older_than);
+        let is_young = |state: &EntryState| !matches!(state, EntryState::Failed { at, .. } if now.duration_since(*at) > older_than);
         entries.retain(|_, entry| is_young(&entry.state));
         Ok(removed)
     }
@@ -254,11 +251,12 @@ impl Ledger for MemoryLeases {
         let mut entries = self.0.entries();
         let (event_type, error) = (event.event_type.clone(), error.to_owned());
         let note = FailedEvent { event_type, error, failed_at: timestamp() };
-        let is_free = entries.get(&event.id).is_none_or(|entry| matches!(entry.state, State::Failed { .. }));
-        // Room is for events that are handled, before all.
+        let is_free =
+            entries.get(&event.id).is_none_or(|entry| matches!(entry.state, EntryState::Failed { .. }));
+        // Half of the capacity is reserved for handled events.
         if is_free && entries.len() < MAX_EVENTS / 2 {
-            let state = State::Failed { at: instant(), note };
-            entries.insert(event.id.clone(), Entry { digest: event.digest(), state });
+            let state = EntryState::Failed { at: instant(), note };
+            entries.insert(event.id.clone(), MemoryEntry { digest: event.digest(), state });
         }
         Ok(())
     }
@@ -266,7 +264,7 @@ impl Ledger for MemoryLeases {
     async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
         self.0.available()?;
         Ok(match self.0.entries().get(event_id) {
-            Some(Entry { state: State::Failed { note, .. }, .. }) => Some(note.clone()),
+            Some(MemoryEntry { state: EntryState::Failed { note, .. }, .. }) => Some(note.clone()),
             _ => None,
         })
     }
@@ -275,10 +273,13 @@ impl Ledger for MemoryLeases {
 impl Work for MemoryLease {
     async fn complete(self) -> Result<(), LedgerError> {
         self.shared.available()?;
-        if self.shared.if_owned(&self.event_id, self.owner, |state| *state = State::Done { at: instant() }) {
+        if self
+            .shared
+            .if_owned(&self.event_id, self.owner, |state| *state = EntryState::Done { at: instant() })
+        {
             Ok(())
         } else {
-            Err(LedgerError::Lost("the lease expired, and somebody else has the event".into()))
+            Err(LedgerError::Lost("the lease expired, and another owner has the event".into()))
         }
     }
 

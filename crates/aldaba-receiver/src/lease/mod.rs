@@ -1,14 +1,14 @@
-//! Ledgers that mark an event beside the work: at least once, with deduplication.
+//! Ledgers that mark an event separately from its work: at least once, with deduplication.
 
 mod claim;
 mod digest;
 mod expired;
-mod keep;
 mod key_value;
 mod memory;
 mod owned;
 #[cfg(feature = "redis")]
 mod redis;
+mod stored_lease;
 mod times;
 
 pub(crate) use expired::LEASES_EXPIRED;

@@ -1,5 +1,5 @@
 use super::expired::{Ending, Expired};
-use super::keep::{Keep, Standing, Trouble};
+use super::stored_lease::{LeaseState, StoreError, StoredLease};
 use super::times::LeaseTimes;
 use crate::clock::instant;
 use crate::{LedgerError, Work};
@@ -11,89 +11,92 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// A living owner renews its lease this many times in its life, and after a failure as many times more.
-const RENEWALS_IN_A_LIFE: u32 = 3;
+/// Renewals in a lease's life; after a failed renewal they are more frequent.
+const RENEWALS_PER_LIFE: u32 = 3;
 const RENEWALS_AFTER_FAILURE: u32 = 12;
 
-/// How long it rests between two tries to mark an event whose effect has happened.
-const PAUSE_OF_COMPLETION: Duration = Duration::from_millis(50);
+/// The delay between two attempts to mark an event whose effect has happened.
+const COMPLETION_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// An event that is being handled under a lease. While it exists, the lease is renewed in the background.
+/// An event that is handled under a lease. The lease is renewed in the background until this is dropped.
 ///
-/// **At least once.** The lease keeps others away, but nothing binds the effect to the mark: a process that dies after
-/// its effect and before the mark, or that stands still for longer than the lease lives, leaves the event to another
-/// one, who handles it again. An effect that must not happen twice belongs into a transactional ledger, or is made so
-/// that a second time changes nothing.
+/// **At least once.** The lease keeps other owners away, but the effect and the mark are separate. If a process dies between
+/// them, or hangs for longer than the lease lives, another process handles the event again. An effect that must not happen
+/// twice needs a transactional ledger, or must be idempotent.
 ///
-/// Completing it marks the event, unless another has taken the lease meanwhile: then it is [`LedgerError::Lost`], and
-/// the sender should be asked to send the event again, although its effect has happened: a success is answered only
-/// where a mark is. A lease that has expired and is nobody's is marked all the same. Both are counted.
+/// Completing it marks the event. If another owner has taken the lease, the result is [`LedgerError::Lost`], and the sender
+/// should be asked to retry although the effect has happened: success requires a mark. If the lease has expired and is free,
+/// the event is marked. Both cases are counted.
 ///
-/// Marking goes on in a task of its own for as long as the lease lives, whether or not anybody waits for it: the
-/// effect has happened.
+/// Marking continues in its own task while the lease lives, even if nobody waits for it: the effect has happened.
 pub struct OwnedLease {
-    known: watch::Sender<Known>,
-    // None only when it was completed or abandoned.
-    held: Option<Held>,
+    known: watch::Sender<LeaseKnowledge>,
+    // `None` after it was completed or abandoned.
+    held: Option<ActiveLease>,
     runtime: Handle,
 }
 
-/// What its owner knows of a lease.
+/// What the owner knows about its lease.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    /// By this clock, not by the store's; counted from before it was asked for.
+struct LeaseKnowledge {
+    /// By the clock of this process, counted from before the request.
     until: Instant,
     taken: bool,
 }
 
-impl Known {
+impl LeaseKnowledge {
     fn is_lost(self) -> bool {
         self.taken || instant() >= self.until
     }
 }
 
-struct Held {
-    keep: Arc<dyn Keep>,
+struct ActiveLease {
+    lease: Arc<dyn StoredLease>,
     times: LeaseTimes,
-    known: watch::Sender<Known>,
+    known: watch::Sender<LeaseKnowledge>,
     expired: Expired,
     stop: Arc<Notify>,
     renewals: JoinHandle<()>,
 }
 
 impl OwnedLease {
-    /// `asked`: the moment before it was asked for.
-    pub(crate) fn begin(keep: Arc<dyn Keep>, times: LeaseTimes, asked: Instant, expired: Expired) -> Self {
+    /// `asked`: the moment before the request for the lease.
+    pub(crate) fn begin(
+        lease: Arc<dyn StoredLease>,
+        times: LeaseTimes,
+        asked: Instant,
+        expired: Expired,
+    ) -> Self {
         let runtime = Handle::current();
-        let known = watch::Sender::new(Known { until: asked + times.life, taken: false });
+        let known = watch::Sender::new(LeaseKnowledge { until: asked + times.life, taken: false });
         let stop = Arc::new(Notify::new());
-        let renewing = Renewing {
-            keep: Arc::clone(&keep),
+        let renewing = LeaseRenewal {
+            lease: Arc::clone(&lease),
             life: times.life,
             known: known.clone(),
             expired: expired.clone(),
         };
         let renewals = runtime.spawn(renewing.until(Arc::clone(&stop)));
-        let held = Held { keep, times, known: known.clone(), expired, stop, renewals };
+        let held = ActiveLease { lease, times, known: known.clone(), expired, stop, renewals };
         Self { known, held: Some(held), runtime }
     }
 
-    /// Whether another may be handling the event by now: the lease was taken, or its life is over by this process's
-    /// clock. What is not done yet is better left undone then, and the handler fails.
+    /// Whether another owner may be handling the event: the lease was taken, or has expired by the clock of this process. The
+    /// handler should then stop and fail.
     pub fn is_lost(&self) -> bool {
         self.known.borrow().is_lost()
     }
 
-    /// Waits until the lease is lost. For a handler that wants to stop its work then.
+    /// Waits until the lease is lost, so that a handler can stop its work.
     pub async fn lost(&self) {
-        let mut news = self.known.subscribe();
+        let mut changes = self.known.subscribe();
         loop {
-            let known = *news.borrow_and_update();
+            let known = *changes.borrow_and_update();
             if known.is_lost() {
                 return;
             }
-            // The time is over or there is news: both are looked at again. The sender lives as long as this does.
-            let _ = timeout_at(known.until, news.changed()).await;
+            // Checks again after a change or at the expiry. The sender lives as long as this.
+            let _ = timeout_at(known.until, changes.changed()).await;
         }
     }
 }
@@ -101,12 +104,12 @@ impl OwnedLease {
 impl Work for OwnedLease {
     async fn complete(mut self) -> Result<(), LedgerError> {
         let Some(held) = self.held.take() else { return Ok(()) };
-        let (keep, expired) = (Arc::clone(&held.keep), held.expired.clone());
+        let (lease, expired) = (Arc::clone(&held.lease), held.expired.clone());
         match self.runtime.spawn(held.complete()).await {
             Ok(completed) => completed,
             Err(ended) => {
-                // A store that panics. The effect has happened, and nobody knows whether it is marked.
-                expired.count(keep.event_id(), Ending::Unknown);
+                // The store panicked. The effect has happened, and the event may be marked.
+                expired.count(lease.event_id(), Ending::Unknown);
                 Err(LedgerError::Unavailable(ended.into()))
             }
         }
@@ -114,7 +117,7 @@ impl Work for OwnedLease {
 
     async fn abandon(mut self) {
         if let Some(held) = self.held.take() {
-            // A runtime that ends meanwhile leaves the lease to its expiry.
+            // If the runtime ends meanwhile, the lease expires.
             let _ = self.runtime.spawn(held.release()).await;
         }
     }
@@ -134,83 +137,84 @@ impl fmt::Debug for OwnedLease {
     }
 }
 
-impl Held {
+impl ActiveLease {
     async fn complete(mut self) -> Result<(), LedgerError> {
         self.stop_renewing().await;
         let end = instant() + self.times.life;
         let marked = loop {
-            match self.keep.complete().await {
-                Err(_) if instant() < end => sleep(PAUSE_OF_COMPLETION).await,
+            match self.lease.complete().await {
+                Err(_) if instant() < end => sleep(COMPLETION_RETRY_DELAY).await,
                 marked => break marked,
             }
         };
         self.count(&marked, true);
         match marked {
-            Ok(Standing::Ours | Standing::Lapsed) => Ok(()),
-            Ok(Standing::Taken) => Err(LedgerError::Lost(
-                "its lease had expired, and another has taken the event; it may have its effect twice".into(),
+            Ok(LeaseState::Ours | LeaseState::Lapsed) => Ok(()),
+            Ok(LeaseState::Taken) => Err(LedgerError::Lost(
+                "the lease expired, and another owner has taken the event; it may have its effect twice"
+                    .into(),
             )),
-            Err(trouble) => Err(LedgerError::Unavailable(trouble)),
+            Err(error) => Err(LedgerError::Unavailable(error)),
         }
     }
 
     async fn release(mut self) {
         self.stop_renewing().await;
-        let released = self.keep.release().await;
+        let released = self.lease.release().await;
         self.count(&released, false);
     }
 
-    /// Lets one that is under way come to its end: later it would take back what is given away now.
+    /// Waits for a running renewal: otherwise it could take the lease again after the release.
     async fn stop_renewing(&mut self) {
         self.stop.notify_one();
-        // One that panicked has ended too.
+        // A panicked task has ended too.
         let _ = (&mut self.renewals).await;
     }
 
-    /// Whether the lease has ended too soon, if that was not counted before.
-    fn count(&self, end: &Result<Standing, Trouble>, effect_happened: bool) {
+    /// Counts a lease that ended too early, unless it was counted before.
+    fn count(&self, end: &Result<LeaseState, StoreError>, effect_happened: bool) {
         let known = *self.known.borrow();
         match end {
             _ if known.taken => {}
-            Ok(Standing::Ours) => {}
-            Ok(Standing::Lapsed) => self.expired.count(self.keep.event_id(), Ending::Lapsed),
-            Ok(Standing::Taken) => self.expired.count(self.keep.event_id(), Ending::Taken),
+            Ok(LeaseState::Ours) => {}
+            Ok(LeaseState::Lapsed) => self.expired.count(self.lease.event_id(), Ending::Lapsed),
+            Ok(LeaseState::Taken) => self.expired.count(self.lease.event_id(), Ending::Taken),
             Err(_) if effect_happened || known.is_lost() => {
-                self.expired.count(self.keep.event_id(), Ending::Unknown);
+                self.expired.count(self.lease.event_id(), Ending::Unknown);
             }
-            // It was abandoned in time, and expires with nobody at work.
+            // It was abandoned in time and expires unused.
             Err(_) => {}
         }
     }
 }
 
-/// What renews a lease.
-struct Renewing {
-    keep: Arc<dyn Keep>,
+/// Renews a lease until it is stopped.
+struct LeaseRenewal {
+    lease: Arc<dyn StoredLease>,
     life: Duration,
-    known: watch::Sender<Known>,
+    known: watch::Sender<LeaseKnowledge>,
     expired: Expired,
 }
 
-impl Renewing {
+impl LeaseRenewal {
     async fn until(self, stop: Arc<Notify>) {
-        let mut pause = self.life / RENEWALS_IN_A_LIFE;
+        let mut pause = self.life / RENEWALS_PER_LIFE;
         while timeout(pause, stop.notified()).await.is_err() {
             let asked = instant();
-            let standing = self.keep.renew().await;
-            pause = self.life / if standing.is_ok() { RENEWALS_IN_A_LIFE } else { RENEWALS_AFTER_FAILURE };
-            match standing {
-                Ok(Standing::Ours) => self.lives_from(asked),
-                Ok(Standing::Lapsed) => {
-                    self.expired.count(self.keep.event_id(), Ending::Lapsed);
+            let renewed = self.lease.renew().await;
+            pause = self.life / if renewed.is_ok() { RENEWALS_PER_LIFE } else { RENEWALS_AFTER_FAILURE };
+            match renewed {
+                Ok(LeaseState::Ours) => self.lives_from(asked),
+                Ok(LeaseState::Lapsed) => {
+                    self.expired.count(self.lease.event_id(), Ending::Lapsed);
                     self.lives_from(asked);
                 }
-                Ok(Standing::Taken) => {
-                    self.expired.count(self.keep.event_id(), Ending::Taken);
+                Ok(LeaseState::Taken) => {
+                    self.expired.count(self.lease.event_id(), Ending::Taken);
                     return self.known.send_modify(|known| known.taken = true);
                 }
-                Err(trouble) => {
-                    tracing::warn!(event_id = self.keep.event_id(), %trouble, "a lease could not be renewed; it is tried again soon");
+                Err(error) => {
+                    tracing::warn!(event_id = self.lease.event_id(), %error, "a lease could not be renewed; retrying soon");
                 }
             }
         }

@@ -5,17 +5,17 @@ use thiserror::Error;
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a lease and a mark live, and how long their store may take to answer.
+/// How long leases and marks live, and the timeout of their store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTimes {
-    /// How long an event stays an owner's after the owner was last heard of, from 100 ms to 1 h. A living owner
-    /// renews its lease at every third of this. After a crash, copies of the event wait for the rest of it.
+    /// How long a lease lives without a renewal, from 100 ms to 1 h. Its owner renews it every third of this time. After a
+    /// crash, copies of the event wait for the rest of it.
     pub life: Duration,
-    /// How long it is remembered that an event was handled, from 1 s to ten years, and never less than `life`: at
-    /// least as long as its sender may send it again.
+    /// How long a mark lives, from 1 s to ten years and at least `life`. It should be at least as long as the sender may
+    /// send the event again.
     pub marks: Duration,
-    /// How long one question to the store may take, from 10 ms to 1 min, and at most a third of `life`, so that one
-    /// renewal may fail.
+    /// The timeout of one operation of the store, from 10 ms to 1 min and at most a third of `life`, so that one renewal may
+    /// fail.
     pub answer: Duration,
 }
 
@@ -32,9 +32,9 @@ impl LeaseTimes {
     const ANSWER_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
 
     pub(crate) fn check(self) -> Result<Self, LeaseOptionError> {
-        within("a lease's life", self.life, &Self::LIFE_BOUNDS)?;
-        within("a mark's life", self.marks, &Self::MARKS_BOUNDS)?;
-        within("the time for an answer", self.answer, &Self::ANSWER_BOUNDS)?;
+        within("the life of a lease", self.life, &Self::LIFE_BOUNDS)?;
+        within("the life of a mark", self.marks, &Self::MARKS_BOUNDS)?;
+        within("the timeout of the store", self.answer, &Self::ANSWER_BOUNDS)?;
         if self.marks < self.life {
             return Err(LeaseOptionError::MarksTooShort(self));
         }
@@ -64,10 +64,10 @@ fn within(
     Err(LeaseOptionError::OutOfBounds { what, given, shortest, longest })
 }
 
-/// How many characters a prefix of keys may have.
+/// The maximum length of a key prefix, in characters.
 pub const LONGEST_PREFIX: usize = 64;
 
-/// A prefix is part of keys that people read and type.
+/// Checks a prefix: people read and type the keys.
 pub(crate) fn check_prefix(prefix: &str) -> Result<(), LeaseOptionError> {
     let typed = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'));
     if prefix.is_empty() || prefix.len() > LONGEST_PREFIX || !typed {
@@ -76,7 +76,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), LeaseOptionError> {
     Ok(())
 }
 
-/// An option of a lease ledger that cannot be.
+/// An invalid option of a lease ledger.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LeaseOptionError {
@@ -94,22 +94,22 @@ pub enum LeaseOptionError {
     },
     /// Marks would expire before leases.
     #[error(
-        "marks live for {:?} and leases for {:?}: let marks live at least as long, or an event that was handled is handled again",
+        "marks live for {:?} and leases for {:?}: marks must live at least as long as leases",
         .0.marks, .0.life
     )]
     MarksTooShort(LeaseTimes),
-    /// One question to the store may take more than a third of a lease's life.
+    /// The timeout of the store is more than a third of a lease's life.
     #[error(
-        "an answer may take {:?}, which is more than a third of a lease's life of {:?}: make it shorter, or the life longer",
+        "the timeout of the store is {:?}, more than a third of a lease's life of {:?}: shorten it, or lengthen the life",
         .0.answer, .0.life
     )]
     AnswerTooLong(LeaseTimes),
-    /// The prefix of the keys is empty, too long, or has characters that are not allowed.
-    #[error("a prefix of keys has 1 to {LONGEST_PREFIX} visible ASCII characters, and no braces")]
+    /// The prefix is empty, too long, or contains a forbidden character.
+    #[error("the prefix must have 1 to {LONGEST_PREFIX} visible ASCII characters and no braces")]
     Prefix,
-    /// What came of the address is not shown with it: it may hold a password.
+    /// The address is invalid. The error does not show it: it may contain a password.
     #[error(
-        "this is not the address of a Redis server ({0}): write it as redis://[user:password@]host[:port][/database]"
+        "invalid address of a Redis server ({0}): write it as redis://[user:password@]host[:port][/database]"
     )]
     Address(String),
 }

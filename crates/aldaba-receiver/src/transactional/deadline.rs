@@ -2,17 +2,17 @@ use crate::clock::instant;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The longest patience. Whoever asks for more gets this.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum timeout. Longer ones are reduced to it.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The end of somebody's patience.
+/// The moment at which a wait times out.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline so long from now.
-    pub fn after(patience: Duration) -> Self {
-        Self(instant() + patience.min(LONGEST))
+    /// A deadline this long from now.
+    pub fn after(wait_timeout: Duration) -> Self {
+        Self(instant() + wait_timeout.min(MAX_WAIT))
     }
 
     /// The moment itself.

@@ -1,19 +1,17 @@
-//! JSON as PostgreSQL's JSONB takes it: what it can hold, and what it calls equal. Decided here, so that both databases
-//! and every copy of an event decide alike.
+//! JSON as PostgreSQL's JSONB stores and compares it. Decided here, so that both databases and every copy decide alike.
 
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-/// JSONB keeps numbers with all their digits, up to some 130,000 of them. A longer number than this, or one with a
-/// larger exponent, is no number that anybody meant.
-const LONGEST_NUMBER: usize = 400;
-const LARGEST_EXPONENT: u64 = 1000;
+/// Limits of numbers. JSONB keeps all digits of a number, up to about 130,000; these limits are far above any real value.
+const MAX_NUMBER_LENGTH: usize = 400;
+const MAX_EXPONENT: u64 = 1000;
 
-/// How many lists and objects may lie in each other. It is also how deep the comparison goes on the stack.
-const DEEPEST: usize = 500;
+/// The maximum depth of nesting, which also bounds the recursion of the comparison.
+const MAX_DEPTH: usize = 500;
 
-/// The body as text, if JSONB can hold it: JSON of a bounded depth, without NUL and halves of characters in its
-/// strings, and with numbers of a bounded size.
+/// The body as text, if JSONB can store it: JSON of a bounded depth, with no NUL and no lone surrogates in its strings,
+/// and with numbers of a bounded size.
 pub(super) fn fit_for_jsonb(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(body).ok()?;
     let mut cursor = Cursor::new(text)?;
@@ -28,7 +26,7 @@ pub(super) fn fit_for_jsonb(body: &[u8]) -> Option<&str> {
             b'-' | b'0'..=b'9' => {
                 let written = cursor.word();
                 let exponent = exponent(written)?;
-                if written.len() > LONGEST_NUMBER || exponent.unsigned_abs() > LARGEST_EXPONENT {
+                if written.len() > MAX_NUMBER_LENGTH || exponent.unsigned_abs() > MAX_EXPONENT {
                     return None;
                 }
             }
@@ -39,7 +37,7 @@ pub(super) fn fit_for_jsonb(body: &[u8]) -> Option<&str> {
 }
 
 /// Whether two documents are equal as JSONB: the order of keys, spaces and the spelling of numbers and strings do not
-/// matter, and of a repeated key the last value counts. What JSONB cannot hold equals only itself.
+/// matter, and of a repeated key the last value counts. A document that JSONB cannot store equals only itself.
 pub(super) fn are_equal(one: &str, other: &str) -> bool {
     let read = |text| Cursor::new(text)?.node();
     one == other || matches!((read(one), read(other)), (Some(one), Some(other)) if one == other)
@@ -55,7 +53,7 @@ enum Node<'a> {
     Object(BTreeMap<String, Node<'a>>),
 }
 
-/// Its digits without zeros at either end, and the power of ten that they are multiplied with.
+/// A number as digits without zeros at either end, and a power of ten.
 #[derive(PartialEq)]
 struct Number {
     negative: bool,
@@ -84,17 +82,17 @@ impl Number {
     }
 }
 
-/// `None`, if it is out of all bounds.
+/// The exponent of a number; `None` if it overflows.
 fn exponent(written: &str) -> Option<i64> {
     written.split_once(['e', 'E']).map_or(Some(0), |(_, exponent)| exponent.parse().ok())
 }
 
-/// What a string says, of what is written between its quotes. `None` where an escape is half of a character.
+/// Decodes the text between quotes. `None` for a lone surrogate.
 fn text_of(written: &str) -> Option<String> {
     serde_json::from_str(&format!("\"{written}\"")).ok()
 }
 
-/// A place in a document that is known to be JSON of a bounded depth.
+/// A position in a document that is valid JSON of a bounded depth.
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -104,7 +102,7 @@ impl<'a> Cursor<'a> {
     fn new(text: &'a str) -> Option<Self> {
         serde_json::from_str::<IgnoredAny>(text).ok()?;
         let start = Self { text, at: 0 };
-        (start.depth() <= DEEPEST).then_some(start)
+        (start.depth() <= MAX_DEPTH).then_some(start)
     }
 
     fn depth(&self) -> usize {
@@ -134,7 +132,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
-    /// Up to the first byte that is the end.
+    /// Reads up to the first byte that `is_end` accepts.
     fn until(&mut self, mut is_end: impl FnMut(u8) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let length = rest.bytes().position(&mut is_end).unwrap_or(rest.len());
@@ -142,7 +140,7 @@ impl<'a> Cursor<'a> {
         &rest[..length]
     }
 
-    /// What is written between quotes.
+    /// Reads the text between quotes.
     fn string(&mut self) -> &'a str {
         self.step();
         let mut escaped = false;
@@ -155,12 +153,12 @@ impl<'a> Cursor<'a> {
         written
     }
 
-    /// A number, or one of the three words.
+    /// Reads a number, `true`, `false` or `null`.
     fn word(&mut self) -> &'a str {
         self.until(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')))
     }
 
-    /// Steps over spaces, commas and colons, which say nothing more in a document that is known to be right.
+    /// Skips spaces, commas and colons, which carry no information in a valid document.
     fn skip(&mut self) -> Option<u8> {
         self.until(|byte| !(byte.is_ascii_whitespace() || matches!(byte, b',' | b':')));
         self.peek()
@@ -199,7 +197,7 @@ mod tests {
     use super::{are_equal, fit_for_jsonb};
 
     #[test]
-    fn what_jsonb_cannot_hold_does_not_fit() {
+    fn bodies_that_jsonb_cannot_store_do_not_fit() {
         let deep = format!("{}{}", "[".repeat(501), "]".repeat(501));
         let long = "1".repeat(500);
         let bad: [&[u8]; 15] = [
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_fits() {
+    fn other_bodies_fit() {
         let good = [
             "null",
             " [1, -0.5e+3, \"\"] ",

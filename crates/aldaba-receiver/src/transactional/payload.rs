@@ -5,22 +5,22 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// A larger body is kept as its digest: JSONB takes up to six times the room of the text, and ends at 256 MiB.
-const LARGEST: usize = 16 * 1024 * 1024;
+/// A larger body is kept as its digest: JSONB needs up to six times the size of the text, and is limited to 256 MiB.
+const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a mark keeps of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
-    /// All of it.
+    /// The whole body.
     #[default]
     Payload,
-    /// Only its digest, for those who must not store what they receive.
+    /// Only a digest, for programs that must not store payloads.
     Digest,
 }
 
-/// A body as the column `payload` has it. There are three forms, all JSON: the body itself; `{"base64": "…"}` for one
-/// that is no JSON, or such JSON as JSONB cannot hold; `{"sha256": "…"}` where only the digest is kept.
+/// A body as the column `payload` stores it. There are three forms, all JSON: the body itself; `{"base64": "…"}` for a body
+/// that is not JSON or that JSONB cannot store; `{"sha256": "…"}` for a digest.
 #[derive(Clone, Debug)]
 pub struct Payload {
     body: Bytes,
@@ -28,28 +28,28 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The part of a body that is to be kept.
+    /// A body, and what to keep of it.
     pub fn new(body: &Bytes, keep: Keep) -> Self {
         Self { body: body.clone(), keep }
     }
 
-    /// What a new mark keeps.
+    /// The value for a new mark.
     pub fn kept(&self) -> Cow<'_, str> {
         if self.keep == Keep::Digest { Cow::Owned(self.digest()) } else { self.whole() }
     }
 
-    /// What a mark of this body may hold, whichever way it was kept.
+    /// The values that a mark of this body may have.
     pub fn forms(&self) -> [Cow<'_, str>; 2] {
         [self.whole(), Cow::Owned(self.digest())]
     }
 
-    /// Whether a mark that holds this is of the same body, by the equality of JSONB.
+    /// Whether a stored value is of the same body, by the equality of JSONB.
     pub fn is_kept_as(&self, stored: &str) -> bool {
         self.forms().iter().any(|form| are_equal(form, stored))
     }
 
     fn whole(&self) -> Cow<'_, str> {
-        if self.body.len() > LARGEST {
+        if self.body.len() > MAX_PAYLOAD_BYTES {
             return Cow::Owned(self.digest());
         }
         match fit_for_jsonb(&self.body) {
@@ -66,7 +66,7 @@ impl Payload {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keep, LARGEST, Payload};
+    use super::{Keep, MAX_PAYLOAD_BYTES, Payload};
     use bytes::Bytes;
 
     fn payload(body: &'static [u8], keep: Keep) -> Payload {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_known_again_whichever_way_it_was_kept() {
+    fn a_mark_is_recognized_in_either_form() {
         for (now, then) in [(Keep::Payload, Keep::Digest), (Keep::Digest, Keep::Payload)] {
             for body in [br#"{"a": 1}"#.as_slice(), b"a=1"] {
                 assert!(payload(body, now).is_kept_as(&payload(body, then).kept()));
@@ -99,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_for_jsonb_is_kept_as_its_digest() {
-        let large = Bytes::from(vec![b' '; LARGEST + 1]);
+    fn bodies_too_large_for_jsonb_are_kept_as_digests() {
+        let large = Bytes::from(vec![b' '; MAX_PAYLOAD_BYTES + 1]);
         assert!(Payload::new(&large, Keep::Payload).kept().starts_with(r#"{"sha256""#));
     }
 }

@@ -1,29 +1,28 @@
-//! The statements of the ledgers, for the table that each has.
+//! The statements of the ledgers, for any table name.
 
 use super::{POSTGRES_MIGRATION, SQLITE_MIGRATION, Table};
 
 /// For PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct PostgresStatements {
-    /// Marks the event `$1` of the type `$2` with the payload `$3`. Returns the number of the transaction, or nothing if
-    /// it is marked already. Waits for the end of a transaction that has marked it and is not committed.
+    /// Marks the event `$1` of the type `$2` with the payload `$3`. Returns the number of the transaction, or no row if the
+    /// event is already marked. Waits for an uncommitted transaction that has marked it.
     pub mark: String,
-    /// Whether the mark of `$1` holds one of the payloads `$2` and `$3`. One without a payload, of another program, says no
-    /// more than that the event was handled.
+    /// Whether the mark of `$1` has one of the payloads `$2` and `$3`. A mark without a payload, of another program, matches.
     pub compare: String,
-    /// Removes up to `$2` marks that are older than `$1` seconds. A slice, so that nothing is locked for long; marks that
-    /// somebody else is removing are left to them.
+    /// Removes up to `$2` marks older than `$1` seconds, in batches that lock nothing for long. Skips marks that another
+    /// process is removing.
     pub clean: String,
-    /// Makes the table, in a transaction of its own. Several processes may start at once, and `IF NOT EXISTS` alone does
-    /// not make them wait for each other.
+    /// Creates the table in its own transaction, under a lock: with `IF NOT EXISTS` alone, processes that start at once may
+    /// fail.
     pub migrate: String,
-    /// Fails if a table that was there already has not the columns, or no unique id.
+    /// Fails if an existing table lacks columns or a unique id.
     pub check: String,
-    /// Notes that the event `$1` of the type `$2` has failed with the error `$3`.
+    /// Stores that the event `$1` of the type `$2` failed with the error `$3`.
     pub note_failure: String,
     /// Type, error and time of the last failure of the event `$1`, unless it is marked.
     pub failure: String,
-    /// Removes up to `$2` failures that are older than `$1` seconds.
+    /// Removes up to `$2` failures older than `$1` seconds.
     pub clean_failures: String,
 }
 
@@ -72,13 +71,11 @@ impl PostgresStatements {
         }
     }
 
-    /// What goes before each commit. It fails unless the transaction of this number is open and has not failed: a bare
-    /// `COMMIT` rolls a failed transaction back and calls that a success, and it cannot tell a transaction that the handler
-    /// has ended by hand, and perhaps begun anew. That is `division_by_zero`, of which the handler's own would have failed
-    /// before.
+    /// The statement before each commit. It fails unless the transaction with this number is open and has not failed: a bare
+    /// `COMMIT` of a failed transaction rolls back and reports success, and it does not notice that the handler ended the
+    /// transaction and began another. The error is `division_by_zero`.
     ///
-    /// And it makes the commit one that is on the disk when it is answered, where the database or the handler has turned that
-    /// off: a sender that has its answer does not send the event again.
+    /// It also turns `synchronous_commit` on for this commit: after a 200 the sender does not send the event again.
     pub fn before_commit(transaction: i64) -> String {
         format!(
             "SELECT 1 / (COALESCE(txid_current_if_assigned(), 0) = {transaction})::int, \
@@ -90,19 +87,19 @@ impl PostgresStatements {
 /// For SQLite.
 #[derive(Clone, Debug)]
 pub struct SqliteStatements {
-    /// The payload of the event `?1`, if it is marked. It may be null in a table of another program's.
+    /// The payload of the event `?1`, if it is marked. It may be null in a table of another program.
     pub find: String,
-    /// Marks the event `?1` of the type `?2` with the payload `?3`, unless it is.
+    /// Marks the event `?1` of the type `?2` with the payload `?3`, unless it is marked.
     pub mark: String,
-    /// Removes up to `?2` marks that are older than `?1`, as in `-60 seconds`. Marks of others whose time is a number stay.
+    /// Removes up to `?2` marks older than `?1`, as in `-60 seconds`. Marks of other programs with a numeric time stay.
     pub clean: String,
-    /// Makes the table.
+    /// Creates the table.
     pub migrate: String,
-    /// Notes that the event `?1` of the type `?2` has failed with the error `?3`.
+    /// Stores that the event `?1` of the type `?2` failed with the error `?3`.
     pub note_failure: String,
     /// Type, error and time of the last failure of the event `?1`, unless it is marked.
     pub failure: String,
-    /// Removes up to `?2` failures that are older than `?1`, as in `-60 seconds`.
+    /// Removes up to `?2` failures older than `?1`, as in `-60 seconds`.
     pub clean_failures: String,
 }
 
@@ -125,7 +122,7 @@ const SQLITE_FIND: &str = "SELECT CAST(payload AS TEXT) FROM webhook_events WHER
 const SQLITE_MARK: &str = "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
     VALUES (?1, ?2, ?3, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (event_id) DO NOTHING";
 
-// From the empty text on: numbers are less than any text, and their ages are unknown.
+// Excludes numeric times, which sort before any text: their unit is unknown.
 const SQLITE_CLEAN: &str = "DELETE FROM webhook_events WHERE event_id IN (
     SELECT event_id FROM webhook_events
     WHERE processed_at >= '' AND processed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?1) ORDER BY processed_at LIMIT ?2)";

@@ -48,7 +48,7 @@ fn both<C: Copy>(cases: &[C]) -> Vec<(Kind, C)> {
 }
 
 #[test]
-fn an_owner_runs_where_it_is_told_to() {
+fn the_owner_process_runs_the_requested_mode() {
     owner::run_if_told();
 }
 
@@ -93,7 +93,7 @@ fn an_owner_that_stood_still_too_long_has_lost_its_events_and_counts_them() {
 }
 
 #[test]
-fn an_owner_that_looks_finds_its_events_lost_and_does_nothing_twice() {
+fn an_owner_that_checks_its_lease_has_no_duplicate_effects() {
     let mut trial = Trial::set(Kind::Redis);
     for round in 0..rounds() {
         let (mut first, mut second) = (trial.owner(), trial.owner());
@@ -116,12 +116,13 @@ fn an_owner_that_looks_finds_its_events_lost_and_does_nothing_twice() {
 }
 
 #[test]
-fn an_owner_that_stood_still_while_nobody_came_ends_its_events() {
+fn a_resumed_owner_completes_events_that_no_other_took() {
     side_by_side(&both(&POINTS), |(ledger, point)| {
         let mut trial = Trial::set(ledger);
         for round in 0..rounds() {
             let (mut first, mut second, events) = two_owners(&mut trial, &format!("nobody-{round}"), point);
             first.pause();
+            // The lease expires meanwhile.
             sleep(BEYOND);
             first.resume();
             for event in &events {
@@ -138,7 +139,7 @@ fn an_owner_that_stood_still_while_nobody_came_ends_its_events() {
 
 /// How many effects there are when an owner was killed at this point: what it has done, and what another does for it.
 #[test]
-fn what_a_killed_owner_had_begun_is_done_by_another_when_its_lease_is_over() {
+fn events_of_a_killed_owner_are_handled_after_the_lease() {
     let points = [("begun", "new", 1), ("effect", "new", 2), ("end", "duplicate", 1)];
     side_by_side(&both(&points), |(ledger, (point, end, effects))| {
         let mut trial = Trial::set(ledger);
@@ -197,7 +198,7 @@ fn redis_is_hit(what: &str, hit: impl Fn(&Trial, Duration) + Sync) {
 }
 
 #[test]
-fn a_redis_that_is_killed_and_comes_back_loses_nothing() {
+fn a_killed_and_restarted_redis_loses_nothing() {
     redis_is_hit("killed", |trial, time| {
         trial.redis.kill();
         sleep(time);
@@ -227,6 +228,7 @@ fn connections_that_are_cut_again_and_again_lose_nothing_and_double_nothing() {
         }
         for _ in 0..20 {
             redis::cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).exec(&mut redis).unwrap();
+            // The pace of the faults.
             sleep(millis(7));
         }
         for event in &events {
@@ -339,7 +341,7 @@ fn a_lease_that_is_not_renewed_is_caught() {
 }
 
 #[test]
-fn a_look_before_the_lock_is_set_is_caught() {
+fn a_check_before_the_lock_is_detected() {
     let mut trial = sabotaged(Duration::from_secs(30), Sabotage::CheckThenSet);
     assert!(copies_at_once(&mut trial, "planted").iter().any(|count| *count > 1));
 }

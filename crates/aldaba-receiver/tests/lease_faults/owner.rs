@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a copy waits for the end of another's work.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What an owner is told when it is started.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ struct Handler {
 impl Handler {
     async fn handle<L: Ledger<Work = OwnedLease>>(self, leases: Arc<L>) {
         let event = Event::new(self.id.as_str(), "payment.success", "{}", HeaderMap::new());
-        let end = match leases.claim(&event, PATIENCE).await {
+        let end = match leases.claim(&event, WAIT_TIMEOUT).await {
             Ok(Claim::New(lease)) => self.work(lease).await,
             Ok(Claim::Duplicate) => "duplicate",
             Ok(Claim::OtherBody) => "other-body",

@@ -89,7 +89,7 @@ impl Trial {
         assert!(doubles <= expired, "{doubles} doubles with {expired} expired leases: {:?}", self.effects());
     }
 
-    /// For whoever runs many rounds and wants to see them.
+    /// Prints the rounds of a long run.
     pub(crate) fn report(&self, what: &str) {
         println!("{what}: {} events, {} effects twice", self.events.len(), self.doubles());
     }
@@ -106,7 +106,12 @@ pub(crate) struct Owner {
 impl Owner {
     fn start(orders: &Orders) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "an_owner_runs_where_it_is_told_to", "--nocapture", "--test-threads=1"]);
+        command.args([
+            "--exact",
+            "the_owner_process_runs_the_requested_mode",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         command.envs(orders.to_environment()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
@@ -174,7 +179,7 @@ impl Owner {
         self.until_accepted(event)
     }
 
-    /// Sends again what was not accepted. Success is a new event or a duplicate.
+    /// Sends an event until it is accepted: as new or as a duplicate.
     #[track_caller]
     pub(crate) fn until_accepted(&mut self, event: &str) -> String {
         for _ in 0..TRIES {
@@ -182,6 +187,7 @@ impl Owner {
             if ["new", "duplicate"].contains(&end.as_str()) {
                 return end;
             }
+            // The delay between two copies.
             std::thread::sleep(millis(50));
             self.take(event, Duration::ZERO, Duration::ZERO);
         }

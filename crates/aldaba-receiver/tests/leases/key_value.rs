@@ -51,7 +51,7 @@ async fn e3_records_and_their_lives_are_those_of_the_document() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_has_failed_says_so_and_is_anybodys_again() {
+async fn a_failed_event_keeps_its_error_and_can_be_claimed_again() {
     let (shelf, leases) = set();
     claimed(&leases, "a").await.abandon().await;
     assert_eq!(record(&shelf)["status"], "failed");
@@ -85,7 +85,7 @@ async fn records_of_other_programs_are_respected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_id_with_another_body_is_told_apart() {
+async fn a_known_id_with_another_body_is_recognized() {
     let (_, leases) = set();
     let other = event_of("a", "[]");
     let lease = claimed(&leases, "a").await;
@@ -145,7 +145,7 @@ async fn a_lease_that_another_has_taken_is_known_to_be_lost_at_its_next_renewal(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_has_taken_is_completed_late_and_counted() {
+async fn an_expired_lease_that_is_free_is_completed_and_counted() {
     let (shelf, leases) = set();
     let lease = claimed(&leases, "a").await;
     shelf.remove(KEY);
@@ -156,7 +156,7 @@ async fn what_nobody_has_taken_is_completed_late_and_counted() {
 
 /// Other programs take any record for a mark.
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_fails_late_leaves_no_record() {
+async fn an_owner_that_fails_after_its_lease_leaves_no_record() {
     let (shelf, leases) = set();
     let lease = claimed(&leases, "a").await;
     shelf.remove(KEY);
@@ -181,7 +181,7 @@ async fn a_renewal_under_way_takes_nothing_back_that_was_given_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_took_and_failed_at_is_completed_late_and_counted() {
+async fn a_lease_that_another_owner_failed_with_is_completed_and_counted() {
     let (shelf, leases) = set();
     let [first, second] = taken_over(&shelf, &leases).await;
     second.abandon().await;
@@ -206,7 +206,7 @@ async fn a_store_that_is_down_is_not_available_and_what_was_done_is_marked_later
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_marked_in_a_lifetime_is_given_up_and_counted() {
+async fn marking_is_given_up_after_a_lease_life_and_counted() {
     let (shelf, leases) = set();
     let lease = claimed(&leases, "a").await;
     shelf.set_down(true);
@@ -224,7 +224,7 @@ async fn an_event_whose_store_panics_while_it_is_marked_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_whose_answer_was_lost_is_known_for_ones_own() {
+async fn an_operation_with_a_lost_answer_is_recognized() {
     let (shelf, leases) = set();
     shelf.lose_answers(1);
     // The claim does not know what became of it, and gives it back.
@@ -281,7 +281,7 @@ async fn e3_how_far_a_store_can_be_trusted_is_said_and_true() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_not_atomic_knows_repeats_all_the_same() {
+async fn a_store_that_is_not_atomic_recognizes_duplicates() {
     let leases = KeyValueLeases::new(NotAtomic(Edge::default()), KeyValueOptions::default()).unwrap();
     claimed(&leases, "a").await.complete().await.unwrap();
     for _ in 0..3 {

@@ -79,11 +79,11 @@ impl<S: KeyValueStore + Clone, D: Switch> Stage for Leases<S, D> {
 
     async fn marks(&self, event_id: &str) -> u64 {
         let key = format!("event:{event_id}");
-        // The first to ask after a restart may find that the connection is gone.
+        // The first request after a restart may find a closed connection.
         let record = loop {
             match self.store.get(&key).await {
                 Ok(record) => break record,
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         };
         u64::from(record.is_some_and(|record| record.contains(r#""status":"processed""#)))

@@ -1,6 +1,7 @@
 //! Leases in a real Redis: keys, owners, expiry, renewal.
 
 use crate::scene::*;
+use crate::suite::polling::wait_until;
 use aldaba_receiver::lease::{LeaseTimes, RedisLeases, RedisOptions};
 use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
 use http::HeaderMap;
@@ -37,12 +38,12 @@ async fn a_mark_is_forgotten_when_its_life_is_over() {
     let scene = Scene::set_with(RedisOptions { times, ..RedisOptions::default() }).await;
     claimed(&scene.leases, "a").await.complete().await.unwrap();
     assert_eq!(verdict(&scene.leases, &event("a")).await, Verdict::Duplicate);
-    tokio::time::sleep(millis(1100)).await;
-    assert_eq!(verdict(&scene.leases, &event("a")).await, Verdict::New);
+    wait_until("the mark has expired", async || verdict(&scene.leases, &event("a")).await == Verdict::New)
+        .await;
 }
 
 #[tokio::test]
-async fn what_other_programs_wrote_is_respected() {
+async fn records_of_other_programs_are_respected() {
     let mut scene = Scene::set_with(short(millis(900))).await;
     let marks =
         [r#"{"processedAt":"2025-01-15T10:30:00.000Z","type":"payment.success"}"#, "1", "", "{", "\"x\""];
@@ -61,7 +62,7 @@ async fn what_other_programs_wrote_is_respected() {
 }
 
 #[tokio::test]
-async fn a_known_id_with_another_body_is_told_apart() {
+async fn a_known_id_with_another_body_is_recognized() {
     let scene = Scene::set().await;
     let other = event_of("a", r#"{"amount": 1}"#);
     let lease = claimed(&scene.leases, "a").await;
@@ -115,6 +116,7 @@ async fn of_many_copies_at_once_one_is_new() {
             tokio::spawn(async move {
                 match leases.claim(&event, PATIENT).await.unwrap() {
                     Claim::New(lease) => {
+                        // The work.
                         tokio::time::sleep(millis(5)).await;
                         lease.complete().await.unwrap();
                         1
@@ -143,7 +145,7 @@ async fn a_lease_is_renewed_while_its_event_is_handled() {
 }
 
 #[tokio::test]
-async fn an_event_whose_handler_has_failed_is_anybodys_at_once() {
+async fn a_failed_event_can_be_claimed_at_once() {
     let mut scene = Scene::set().await;
     claimed(&scene.leases, "a").await.abandon().await;
     assert_eq!(scene.get(LOCK).await, None);
@@ -206,7 +208,7 @@ async fn a_lease_that_another_has_taken_is_known_to_be_lost() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_taken_is_completed_late_and_counted() {
+async fn an_expired_lease_that_is_free_is_completed_and_counted() {
     let mut scene = Scene::set().await;
     let lease = claimed(&scene.leases, "a").await;
     scene.command::<()>(&["DEL", LOCK]).await;
@@ -216,7 +218,7 @@ async fn what_nobody_has_taken_is_completed_late_and_counted() {
 }
 
 #[tokio::test]
-async fn a_renewal_takes_back_what_nobody_has_taken() {
+async fn a_renewal_takes_a_free_lease_again() {
     let mut scene = Scene::set_with(short(millis(900))).await;
     let lease = claimed(&scene.leases, "a").await;
     let lock = scene.get(LOCK).await;
@@ -228,12 +230,13 @@ async fn a_renewal_takes_back_what_nobody_has_taken() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_forgotten_the_scripts_is_told_again() {
+async fn a_server_that_lost_the_scripts_gets_them_again() {
     let mut scene = Scene::set_with(short(millis(600))).await;
     for id in ["a", "b"] {
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
         let lease = claimed(&scene.leases, id).await;
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
+        // In this time the lease is renewed, and must not be lost.
         tokio::time::sleep(millis(700)).await;
         assert!(!lease.is_lost());
         scene.command::<()>(&["SCRIPT", "FLUSH"]).await;
@@ -245,7 +248,7 @@ async fn a_server_that_has_forgotten_the_scripts_is_told_again() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_dropped_on_its_way_leaves_no_lock() {
+async fn a_cancelled_claim_leaves_no_lock() {
     let mut scene = Scene::set().await;
     // So that the scripts are known and the connection is there.
     claimed(&scene.leases, "warm").await.abandon().await;
@@ -254,16 +257,18 @@ async fn a_claim_that_is_dropped_on_its_way_leaves_no_lock() {
     let claim = scene.leases.claim(&event, PATIENT);
     assert!(tokio::time::timeout(millis(100), claim).await.is_err());
     scene.server.resume();
-    // It is granted now, and nobody is there to take it.
-    tokio::time::sleep(millis(200)).await;
-    let asked: String = scene.command(&["INFO", "commandstats"]).await;
-    assert!(asked.contains("cmdstat_set:calls=2"), "{asked}");
+    // The lease is granted now, although the claim was dropped.
+    wait_until("the lease is granted", async || {
+        let asked: String = scene.command(&["INFO", "commandstats"]).await;
+        asked.contains("cmdstat_set:calls=2")
+    })
+    .await;
     scene.until(LOCK, |lock| lock.is_none()).await;
     assert_eq!(scene.leases.expired_leases(), 0);
 }
 
 #[tokio::test]
-async fn marking_goes_on_when_nobody_waits_for_it() {
+async fn marking_continues_when_nobody_awaits_it() {
     let mut scene = Scene::set().await;
     let lease = claimed(&scene.leases, "a").await;
     // It is begun, and dropped before the answer.
@@ -274,19 +279,15 @@ async fn marking_goes_on_when_nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_cluster_needs_hash_tags_and_says_so() {
+async fn the_error_of_a_cluster_names_hash_tags() {
     let server = Redis::start_with(&["--cluster-enabled", "yes"]);
     let mut look = look(&server).await;
     redis::cmd("CLUSTER").arg(&["ADDSLOTSRANGE", "0", "16383"]).exec_async(&mut look).await.unwrap();
-    while !redis::cmd("CLUSTER")
-        .arg("INFO")
-        .query_async::<String>(&mut look)
-        .await
-        .unwrap()
-        .contains("state:ok")
-    {
-        tokio::time::sleep(millis(20)).await;
-    }
+    wait_until("the cluster is ok", async || {
+        let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut look).await.unwrap();
+        info.contains("state:ok")
+    })
+    .await;
     let untagged = RedisLeases::open(server.url(), RedisOptions::default()).unwrap();
     let refused = untagged.claim(&event("a"), NO_TIME).await.unwrap_err();
     assert!(refused.to_string().contains("turn on `hash_tags`"), "{refused}");
@@ -310,14 +311,14 @@ async fn options_that_cannot_be_are_refused() {
     };
     let second = Duration::from_secs(1);
     for (options, says) in [
-        (times(NO_TIME, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(second * 3601, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(Duration::MAX, LeaseTimes::MARKS, second), "a lease's life"),
-        (times(second * 30, NO_TIME, second), "a mark's life"),
-        (times(second * 30, Duration::MAX, second), "a mark's life"),
+        (times(NO_TIME, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(second * 3601, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(Duration::MAX, LeaseTimes::MARKS, second), "the life of a lease"),
+        (times(second * 30, NO_TIME, second), "the life of a mark"),
+        (times(second * 30, Duration::MAX, second), "the life of a mark"),
         (times(second * 30, second * 29, second), "at least as long"),
-        (times(second * 30, LeaseTimes::MARKS, NO_TIME), "the time for an answer"),
-        (times(second * 30, LeaseTimes::MARKS, second * 61), "the time for an answer"),
+        (times(second * 30, LeaseTimes::MARKS, NO_TIME), "the timeout of the store"),
+        (times(second * 30, LeaseTimes::MARKS, second * 61), "the timeout of the store"),
         (times(second * 30, LeaseTimes::MARKS, second * 11), "a third"),
     ] {
         let error = open(options).unwrap_err().to_string();

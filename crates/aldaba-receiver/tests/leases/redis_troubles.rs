@@ -1,6 +1,7 @@
 //! Leases in a Redis that is down, stands still, or loses connections and answers.
 
 use crate::scene::*;
+use crate::suite::polling::{still_waits, wait_until};
 use aldaba_receiver::lease::{LeaseTimes, RedisLeases, RedisOptions};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -43,12 +44,10 @@ async fn a_server_that_is_down_fails_closed_and_is_found_again() {
     is_unavailable_in_time(&scene).await;
     scene.server.restart();
     scene.look = look(&scene.server).await;
-    // The connection may still rest between two tries.
-    let found = async {
-        while verdict(&scene.leases, &event("before")).await == Verdict::Unavailable {
-            tokio::time::sleep(millis(20)).await;
-        }
-    };
+    // The connection may still wait for its next reconnection.
+    let found = wait_until("the server is available", async || {
+        verdict(&scene.leases, &event("before")).await != Verdict::Unavailable
+    });
     tokio::time::timeout(millis(3000), found).await.unwrap();
     assert_eq!(verdict(&scene.leases, &event("before")).await, Verdict::Duplicate);
     claimed(&scene.leases, "a").await.complete().await.unwrap();
@@ -62,11 +61,9 @@ async fn a_receiver_starts_before_its_server() {
     let leases = RedisLeases::open(server.url(), soon()).unwrap();
     assert_eq!(verdict(&leases, &event("a")).await, Verdict::Unavailable);
     server.restart();
-    let found = async {
-        while verdict(&leases, &event("a")).await == Verdict::Unavailable {
-            tokio::time::sleep(millis(20)).await;
-        }
-    };
+    let found = wait_until("the server is available", async || {
+        verdict(&leases, &event("a")).await != Verdict::Unavailable
+    });
     tokio::time::timeout(millis(3000), found).await.unwrap();
 }
 
@@ -82,12 +79,12 @@ async fn a_server_that_stands_still_fails_closed() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_the_server_goes() {
+async fn a_waiting_claim_fails_when_the_server_stops() {
     let scene = Scene::set_with(soon()).await;
     let lease = claimed(&scene.leases, "a").await;
     let leases = scene.leases.clone();
     let waiting = tokio::spawn(async move { takes(leases.claim(&event("a"), PATIENT)).await });
-    tokio::time::sleep(millis(300)).await;
+    still_waits(&waiting).await;
     scene.server.kill();
     let (claim, took) = waiting.await.unwrap();
     assert!(matches!(claim, Err(LedgerError::Unavailable(_))), "{claim:?}");
@@ -110,11 +107,12 @@ async fn connections_that_are_cut_are_not_noticed_outside() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_marked_when_the_server_is_back() {
+async fn handled_events_are_marked_when_the_server_is_back() {
     let mut scene = Scene::set_with(soon()).await;
     let lease = claimed(&scene.leases, "a").await;
     scene.server.kill();
     let completing = tokio::spawn(lease.complete());
+    // In this time completing must neither fail nor succeed.
     tokio::time::sleep(millis(1500)).await;
     assert!(!completing.is_finished());
     scene.server.restart();
@@ -125,7 +123,7 @@ async fn what_was_done_is_marked_when_the_server_is_back() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_marked_is_counted() {
+async fn events_that_could_not_be_marked_are_counted() {
     let scene = Scene::set_with(short(millis(600))).await;
     let done = claimed(&scene.leases, "a").await;
     let given_up = claimed(&scene.leases, "b").await;
@@ -222,6 +220,7 @@ async fn a_connection_that_the_network_has_swallowed_is_replaced() {
     let leases = RedisLeases::open(format!("redis://{}/", proxy.address), soon()).unwrap();
     let lease = claimed(&leases, "a").await;
     proxy.swallows.store(true, Ordering::Relaxed);
+    // Every relay sees the flag, which it polls.
     tokio::time::sleep(millis(50)).await;
     proxy.swallows.store(false, Ordering::Relaxed);
     assert_eq!(verdict(&leases, &event("b")).await, Verdict::Unavailable);
@@ -265,7 +264,7 @@ impl ConnectionLike for LosesAnswers {
 }
 
 #[tokio::test]
-async fn a_step_whose_answer_was_lost_is_known_for_ones_own() {
+async fn an_operation_with_a_lost_answer_is_recognized() {
     let mut scene = Scene::set().await;
     // So that the scripts are known.
     claimed(&scene.leases, "warm").await.complete().await.unwrap();
@@ -275,6 +274,7 @@ async fn a_step_whose_answer_was_lost_is_known_for_ones_own() {
     for round in 0..3 {
         let id = format!("evt_{round}");
         let lease = claimed(&leases, &id).await;
+        // In this time the lease is renewed, and must not be lost.
         tokio::time::sleep(millis(500)).await;
         assert!(!lease.is_lost());
         lease.complete().await.unwrap();

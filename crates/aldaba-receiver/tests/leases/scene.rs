@@ -1,5 +1,6 @@
 //! What tests of leases have in common.
 
+use crate::suite::polling::wait_until;
 use aldaba_receiver::lease::{LeaseTimes, OwnedLease, RedisLeases, RedisOptions};
 use aldaba_receiver::{Claim, Event, Ledger};
 use http::HeaderMap;
@@ -65,15 +66,9 @@ impl Scene {
         command.query_async(&mut self.look).await.unwrap()
     }
 
-    /// Waits until this is so.
+    /// Waits until a value is as wanted.
     pub(crate) async fn until(&mut self, key: &str, is: impl Fn(Option<&str>) -> bool) {
-        for _ in 0..2000 {
-            if is(self.get(key).await.as_deref()) {
-                return;
-            }
-            tokio::time::sleep(millis(5)).await;
-        }
-        panic!("{key} is {:?}", self.get(key).await);
+        wait_until(key, async || is(self.get(key).await.as_deref())).await;
     }
 }
 
@@ -88,9 +83,9 @@ pub(crate) async fn claimed<L: Ledger<Work = OwnedLease>>(leases: &L, id: &str) 
 pub(crate) async fn claimed_within<L: Ledger<Work = OwnedLease>>(
     leases: &L,
     id: &str,
-    patience: Duration,
+    wait_timeout: Duration,
 ) -> OwnedLease {
-    match leases.claim(&event(id), patience).await.unwrap() {
+    match leases.claim(&event(id), wait_timeout).await.unwrap() {
         Claim::New(lease) => lease,
         other => panic!("it should be new: {other:?}"),
     }

@@ -21,8 +21,8 @@ impl Ledger for Slow {
 
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<SlowLease>, LedgerError> {
-        Ok(match self.0.claim(event, patience).await? {
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<SlowLease>, LedgerError> {
+        Ok(match self.0.claim(event, wait_timeout).await? {
             Claim::New(lease) => Claim::New(SlowLease(lease, self.1)),
             _ => Claim::Duplicate,
         })
@@ -76,7 +76,7 @@ async fn an_action_runs_also_after_a_commit_that_the_answer_has_not_waited_for()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_that_holds_its_event_is_dropped_wherever_it_does_not_run() {
+async fn an_action_that_holds_its_event_is_dropped_when_it_does_not_run() {
     for end in ["fails", "is dropped", "is not completed", "is late"] {
         let commit = if end == "is not completed" { Duration::MAX } else { Duration::ZERO };
         let receiver = receiver(Slow(MemoryLeases::new(), commit));

@@ -80,7 +80,7 @@ async fn one_call_does_it_all_for_any_framework() {
 }
 
 #[tokio::test]
-async fn what_is_begun_and_dropped_is_anybodys_again() {
+async fn a_dropped_event_can_be_claimed_again() {
     let receiver = receiver(MemoryLeases::new());
     drop(begun(&receiver, "a").await);
     assert_eq!(receiver.finish(Duration::ZERO).await, 0);
@@ -144,14 +144,14 @@ async fn work_that_lost_its_lease_is_not_called_done() {
     let leases = MemoryLeases::new();
     let receiver = Receiver::builder(inspector(), leases.clone())
         .clock(Clock::reading(|| NOW))
-        .patience(Duration::from_secs(60))
+        .wait_timeout(Duration::from_secs(60))
         .on_failure(OnFailure::Acknowledge)
         .build();
     let mut slow = begun(&receiver, "a").await;
     slow.work().stop_renewing();
     let quick = begun(&receiver, "a").await;
     let answer = slow.end(Ok(())).await;
-    // Not even where failures are acknowledged: whoever has it now may still fail.
+    // Not even with acknowledged failures: the copy in progress may still fail.
     assert_eq!((answer.outcome(), answer.status().as_u16()), (Outcome::Unavailable, 503));
     assert_eq!(quick.end(Ok(())).await.outcome(), Outcome::New);
     assert_eq!(leases.expired_leases(), 1);
@@ -211,7 +211,7 @@ impl Ledger for NeverDone {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_that_never_comes_back_is_asked_about_again() {
+async fn a_commit_without_an_answer_is_claimed_again() {
     let receiver = receiver(NeverDone);
     let begun_once = begun(&receiver, "a").await;
     begun_once.event().after_commit(async { panic!("it was not committed") as Result<(), String> });

@@ -54,7 +54,7 @@ async fn meta_gets_its_challenge_back_for_the_verify_token() {
 }
 
 #[tokio::test]
-async fn whoever_shows_another_verify_token_gets_403_and_nothing_of_what_was_sent() {
+async fn a_wrong_verify_token_gets_403_and_no_echo() {
     for token in ["another", ""] {
         let answer = ask(&app(Some(Challenge::meta(token))), Method::GET, ASKED).await;
         assert_eq!(answer.status, 403, "{token:?}");

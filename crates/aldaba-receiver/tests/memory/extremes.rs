@@ -1,5 +1,6 @@
 //! Settings and callers that nobody should have, and that must not do harm.
 
+use crate::suite::polling::still_waits;
 use aldaba_receiver::inbound::{Inspector, Place, Recipe};
 use aldaba_receiver::lease::MemoryLeases;
 use aldaba_receiver::{Claim, Cleanup, Event, Ledger, Opening, Receiver, Work};
@@ -19,9 +20,9 @@ fn event(body: &'static str) -> Event {
 }
 
 #[tokio::test]
-async fn patience_without_end_is_patience() {
+async fn an_endless_wait_timeout_is_accepted() {
     let leases = MemoryLeases::new();
-    let receiver = Receiver::builder(inspector(), leases.clone()).patience(Duration::MAX).build();
+    let receiver = Receiver::builder(inspector(), leases.clone()).wait_timeout(Duration::MAX).build();
     let headers: HeaderMap = [("webhook-id", "a")]
         .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
         .into_iter()
@@ -32,7 +33,7 @@ async fn patience_without_end_is_patience() {
         let leases = leases.clone();
         async move { matches!(leases.claim(&event("{}"), Duration::MAX).await, Ok(Claim::Duplicate)) }
     });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    still_waits(&waiting).await;
     begun.end(Ok(())).await;
     assert!(waiting.await.unwrap());
 }
@@ -52,7 +53,7 @@ async fn a_lease_that_has_expired_keeps_no_other_body_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cleanup_goes_on_when_whoever_hears_of_it_panics() {
+async fn a_cleanup_continues_after_a_panic_in_its_callback() {
     let receiver = Receiver::new(inspector(), MemoryLeases::new());
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -66,7 +67,7 @@ async fn a_cleanup_goes_on_when_whoever_hears_of_it_panics() {
 }
 
 #[tokio::test]
-async fn a_cleanup_without_pauses_rests_all_the_same() {
+async fn a_cleanup_with_a_zero_period_pauses() {
     let receiver = Receiver::new(inspector(), MemoryLeases::new());
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -74,6 +75,7 @@ async fn a_cleanup_without_pauses_rests_all_the_same() {
         counted.fetch_add(1, Relaxed);
     };
     let _cleanup = Cleanup::of(&receiver).every(Duration::ZERO).report(report).start();
+    // The time in which the calls are counted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let calls = calls.load(Relaxed);
     assert!(calls <= 100, "{calls} in 300 ms");

@@ -34,11 +34,11 @@ async fn a_lease_is_renewed_for_as_long_as_it_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_stood_still_cannot_complete_what_somebody_else_has_taken_over() {
+async fn a_stalled_owner_cannot_complete_an_event_that_another_took() {
     let leases = MemoryLeases::with_lease(LEASE);
     let first = claimed(&leases, "a").await;
     first.stop_renewing();
-    // Somebody waits for it, and gets it when it expires, not when the patience ends.
+    // A waiting claim gets the event when the lease expires, before the wait timeout.
     let second = match leases.claim(&event("a"), LEASE * 2).await.unwrap() {
         Claim::New(lease) => lease,
         other => panic!("it should have expired: {other:?}"),
@@ -53,7 +53,7 @@ async fn an_owner_that_stood_still_cannot_complete_what_somebody_else_has_taken_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_stood_still_completes_what_nobody_has_taken() {
+async fn a_stalled_owner_completes_an_event_that_nobody_took() {
     let leases = MemoryLeases::with_lease(LEASE);
     let lease = claimed(&leases, "a").await;
     lease.stop_renewing();
@@ -63,7 +63,7 @@ async fn an_owner_that_stood_still_completes_what_nobody_has_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_hears_of_a_drop_at_once() {
+async fn a_drop_wakes_waiting_claims_at_once() {
     let leases = MemoryLeases::with_lease(LEASE);
     let lease = claimed(&leases, "a").await;
     let waiting = tokio::spawn({
@@ -98,7 +98,7 @@ async fn marks_are_cleaned_by_age_and_leases_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e6_unless_told_otherwise_marks_of_30_days_are_removed_daily_and_the_number_is_reported() {
+async fn e6_by_default_marks_of_30_days_are_removed_daily_and_the_number_is_reported() {
     let leases = MemoryLeases::new();
     let inspector = Inspector::new(Recipe::unsigned(), []).unwrap();
     let receiver = Receiver::new(inspector, leases.clone());

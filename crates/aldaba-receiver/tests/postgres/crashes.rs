@@ -1,7 +1,8 @@
 //! The server dies, or is slow.
 
-use crate::stage::{Database, PATIENCE, effect, event};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event};
 use crate::suite::client::Sent;
+use crate::suite::polling::still_waits;
 use crate::suite::scene::{Act, Scene};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use std::sync::Arc;
@@ -19,13 +20,12 @@ async fn restart(server: &Arc<Postgres>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_in_the_middle_of_the_work_leaves_nothing_of_it() {
+async fn a_server_that_crashes_during_the_work_leaves_none_of_it() {
     let scene = Scene::set(Database::alone().await).await;
     let event = Sent::new("evt_1");
     scene.next([Act::WorkThenWait]);
     let first = scene.sending(&event);
-    scene.runs_reach(1).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    scene.waits_reach(1).await;
     kill(&scene.stage.server).await;
     scene.release(1);
     first.await.unwrap().is_refused(503);
@@ -38,17 +38,17 @@ async fn a_server_that_dies_in_the_middle_of_the_work_leaves_nothing_of_it() {
 
 /// Whether the commit came true is not known to the one who asked for it. The next copy tells.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_around_the_commit_leaves_all_of_it_or_nothing() {
+async fn a_server_that_crashes_around_the_commit_leaves_all_or_nothing() {
     let scene = Scene::set(Database::alone().await).await;
     let (mut before, mut after) = (0, 0);
     for number in 0..6 {
         let event = Sent::new(&format!("evt_{number}"));
         scene.next([Act::WorkThenWait]);
         let first = scene.sending(&event);
-        scene.runs_reach(number + 1 + before).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        scene.waits_reach(number + 1).await;
         let server = Arc::clone(&scene.stage.server);
         let killer = tokio::task::spawn_blocking(move || server.kill());
+        // A different moment around the commit in each round.
         tokio::time::sleep(Duration::from_micros(number * 700)).await;
         scene.release(1);
         let answer = first.await.unwrap();
@@ -69,7 +69,7 @@ async fn a_server_that_dies_around_the_commit_leaves_all_of_it_or_nothing() {
 
 /// A database may be told to answer before a commit is on the disk. What is answered to a sender must be.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_survives_a_crash_where_commits_are_asynchronous() {
+async fn answered_events_survive_a_crash_with_asynchronous_commits() {
     let database = Database::alone().await;
     let (_, name) = database.url.rsplit_once('/').unwrap();
     database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
@@ -78,7 +78,7 @@ async fn what_was_answered_survives_a_crash_where_commits_are_asynchronous() {
     database.run("SELECT pg_reload_conf()").await;
     let ledger = database.another_ledger();
     for (id, by_hand) in [("evt_1", "SELECT 1"), ("evt_2", "SET LOCAL synchronous_commit = off")] {
-        let work = crate::stage::new(ledger.claim(&event(id), PATIENCE).await);
+        let work = crate::stage::new(ledger.claim(&event(id), WAIT_TIMEOUT).await);
         work.batch_execute(by_hand).await.unwrap();
         effect(&work, id).await;
         work.complete().await.unwrap();
@@ -98,7 +98,7 @@ async fn a_standby_is_not_available_until_it_is_promoted() {
     let server = Arc::clone(&database.server);
     tokio::task::spawn_blocking(move || server.restart_as_standby()).await.unwrap();
     for _ in 0..3 {
-        let refused = database.ledger.claim(&event("evt_1"), PATIENCE).await;
+        let refused = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await;
         assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}");
     }
     database.run("SELECT pg_promote()").await;
@@ -124,8 +124,8 @@ async fn a_slow_commit_is_waited_for() {
     let first = scene.sending(&event);
     scene.runs_reach(1).await;
     let copy = scene.sending(&event);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(!first.is_finished() && !copy.is_finished());
+    still_waits(&copy).await;
+    assert!(!first.is_finished());
     first.await.unwrap().is_new();
     copy.await.unwrap().is_duplicate();
     scene.left(&event, 1, 1).await;

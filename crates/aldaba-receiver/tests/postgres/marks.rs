@@ -1,6 +1,7 @@
 //! What is in the table.
 
-use crate::stage::{Database, PATIENCE, event, event_with};
+use crate::stage::{Database, WAIT_TIMEOUT, event, event_with};
+use crate::suite::polling::wait_until;
 use aldaba_receiver::transactional::{Keep, Payload, PostgresLedger};
 use aldaba_receiver::{Claim, Event, Ledger, LedgerError, Work};
 use bytes::Bytes;
@@ -70,11 +71,11 @@ async fn a_digest_is_all_that_is_kept_where_that_was_chosen() {
     assert!(matches!(database.claim(&secret).await, Claim::Duplicate));
     let other = event_with("evt_1", r#"{"card": "4112"}"#);
     assert!(matches!(database.claim(&other).await, Claim::OtherBody));
-    // Whoever keeps payloads knows it again, and the other way round.
+    // A ledger with payloads recognizes a mark with a digest, and vice versa.
     let keeps_all = database.another_ledger();
-    assert!(matches!(keeps_all.claim(&secret, PATIENCE).await.unwrap(), Claim::Duplicate));
+    assert!(matches!(keeps_all.claim(&secret, WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     let second = event_with("evt_2", r#"{"card": "4113"}"#);
-    crate::stage::new(keeps_all.claim(&second, PATIENCE).await).complete().await.unwrap();
+    crate::stage::new(keeps_all.claim(&second, WAIT_TIMEOUT).await).complete().await.unwrap();
     assert!(matches!(database.claim(&second).await, Claim::Duplicate));
 }
 
@@ -86,7 +87,7 @@ async fn a_long_type_is_cut_and_a_long_id_refused() {
     assert_eq!(stored(&database, &long.id).await.0, "é".repeat(100));
     let too_long = event(&"ñ".repeat(256));
     assert!(matches!(
-        database.ledger.claim(&too_long, PATIENCE).await,
+        database.ledger.claim(&too_long, WAIT_TIMEOUT).await,
         Err(LedgerError::Unavailable(why)) if why.to_string().contains("255")
     ));
 }
@@ -115,7 +116,7 @@ async fn a_mark_without_a_payload_is_a_mark() {
 }
 
 #[tokio::test]
-async fn text_that_looks_like_sql_is_text() {
+async fn text_is_never_executed_as_sql() {
     let database = Database::set().await;
     let event = Event::new("'; DROP TABLE webhook_events; --", "\\'$1", r#"["';--"]"#, HeaderMap::new());
     handle(&database, &event).await;
@@ -185,8 +186,8 @@ async fn events_of_two_senders_have_tables_of_their_own() {
     ledger.migrate().await.unwrap();
     let event = event("evt_1");
     handle(&database, &event).await;
-    crate::stage::new(ledger.claim(&event, PATIENCE).await).complete().await.unwrap();
-    assert!(matches!(ledger.claim(&event, PATIENCE).await.unwrap(), Claim::Duplicate));
+    crate::stage::new(ledger.claim(&event, WAIT_TIMEOUT).await).complete().await.unwrap();
+    assert!(matches!(ledger.claim(&event, WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     assert_eq!(database.count("stripe_events", "evt_1").await, 1);
     assert_eq!(ledger.clean(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(database.count("webhook_events", "evt_1").await, 1);
@@ -208,14 +209,8 @@ async fn e6_old_marks_go_in_slices_by_the_index() {
     assert_eq!(database.ledger.clean(month).await.unwrap(), 0);
     let left = database.row("SELECT count(*) FROM webhook_events", &[]).await.get::<_, i64>(0);
     assert_eq!(left, 27_500);
-    // The server counts a scan a little later.
-    for _ in 0..100 {
-        if database.row(scans, &[]).await.get::<_, i64>(0) >= 5 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the index was not used");
+    // The server counts a scan with a delay.
+    wait_until("the index is used", async || database.row(scans, &[]).await.get::<_, i64>(0) >= 5).await;
 }
 
 #[tokio::test]

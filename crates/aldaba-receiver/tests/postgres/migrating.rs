@@ -1,6 +1,6 @@
 //! Making the table.
 
-use crate::stage::{Database, PATIENCE, connect, event, new};
+use crate::stage::{Database, WAIT_TIMEOUT, connect, event, new};
 use aldaba_receiver::transactional::PostgresLedger;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
@@ -56,7 +56,7 @@ async fn many_may_migrate_at_once_and_again() {
 }
 
 #[tokio::test]
-async fn a_table_made_by_hand_is_taken_as_it_is_and_gets_its_index() {
+async fn an_existing_table_is_used_and_gets_its_index() {
     let database = bare().await;
     database.run(BY_HAND).await;
     database.run("INSERT INTO webhook_events VALUES ('evt_old', 'payment.success', '{\"type\": \"payment.success\"}')").await;
@@ -78,7 +78,7 @@ async fn times_with_a_zone_and_json_as_text_do_as_well() {
 }
 
 #[tokio::test]
-async fn a_table_that_cannot_tell_repeats_is_refused() {
+async fn a_table_without_a_unique_id_is_refused() {
     let database = bare().await;
     database.run(&BY_HAND.replace("PRIMARY KEY", "NOT NULL")).await;
     let Err(LedgerError::Unavailable(why)) = database.ledger.migrate().await else { panic!("it was taken") };
@@ -89,14 +89,15 @@ async fn a_table_that_cannot_tell_repeats_is_refused() {
 }
 
 #[tokio::test]
-async fn without_the_table_the_error_says_what_to_do() {
+async fn the_error_of_a_missing_table_says_how_to_create_it() {
     let database = bare().await;
-    let Err(LedgerError::Unavailable(why)) = database.ledger.claim(&event("evt_1"), PATIENCE).await else {
+    let Err(LedgerError::Unavailable(why)) = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await
+    else {
         panic!("there is no table")
     };
     assert!(why.to_string().contains("webhook_events") && why.to_string().contains("migrate"), "{why}");
     database.ledger.migrate().await.unwrap();
-    new(database.ledger.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
+    new(database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
 }
 
 #[tokio::test]
@@ -106,11 +107,11 @@ async fn a_database_that_is_down_at_the_start_may_come_up_later() {
     tokio::task::spawn_blocking(move || server.kill()).await.unwrap();
     let ledger = PostgresLedger::connect(&database.url).unwrap();
     assert!(matches!(ledger.migrate().await, Err(LedgerError::Unavailable(_))));
-    assert!(matches!(ledger.claim(&event("evt_1"), PATIENCE).await, Err(LedgerError::Unavailable(_))));
+    assert!(matches!(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await, Err(LedgerError::Unavailable(_))));
     let server = std::sync::Arc::clone(&database.server);
     tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
     ledger.migrate().await.unwrap();
-    new(ledger.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
+    new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
     drop(connect(&database.url).await);
 }
 
@@ -121,6 +122,6 @@ async fn an_address_that_needs_more_than_it_can_is_refused_without_its_password(
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
     let ledger = PostgresLedger::connect("postgres://me:hunter2@127.0.0.1:1/shop").unwrap();
-    let error = ledger.claim(&event("evt_1"), PATIENCE).await.unwrap_err();
+    let error = ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap_err();
     assert!(!format!("{ledger:?} {error} {error:?}").contains("hunter2"), "{error}");
 }

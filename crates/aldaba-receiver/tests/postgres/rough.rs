@@ -1,6 +1,6 @@
 //! Handlers that give up what they have begun, go on after errors, and end in every way there is.
 
-use crate::stage::{Database, PATIENCE, effect, event};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event};
 use aldaba_receiver::transactional::{PostgresLedger, PostgresTransaction};
 use aldaba_receiver::{Claim, Ledger, Work};
 use bytes::Bytes;
@@ -78,7 +78,7 @@ async fn end(work: PostgresTransaction, dice: &mut Dice) {
 
 async fn handle(pool: &Pool, ledger: &PostgresLedger, id: &str, dice: &mut Dice) {
     for tries in 0.. {
-        let mut work = match ledger.claim(&event(id), PATIENCE).await.unwrap() {
+        let mut work = match ledger.claim(&event(id), WAIT_TIMEOUT).await.unwrap() {
             Claim::New(work) => work,
             Claim::Duplicate => return,
             other => panic!("{id}: {other:?}"),
@@ -103,7 +103,7 @@ async fn handle(pool: &Pool, ledger: &PostgresLedger, id: &str, dice: &mut Dice)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_handlers_give_up_each_event_has_one_mark_and_one_effect() {
+async fn cancelled_handlers_leave_one_mark_and_one_effect_for_each_event() {
     let seed = std::env::var("ALDABA_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     println!("ALDABA_SEED={seed}");
     let database = Database::set().await;

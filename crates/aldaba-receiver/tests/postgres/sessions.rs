@@ -1,6 +1,6 @@
 //! What sessions differ in, and what a handler leaves in its own.
 
-use crate::stage::{Database, PATIENCE, event, new};
+use crate::stage::{Database, WAIT_TIMEOUT, event, new};
 use aldaba_receiver::transactional::PostgresLedger;
 use aldaba_receiver::{Claim, Ledger, Work};
 use std::time::Duration;
@@ -17,11 +17,11 @@ async fn the_age_of_a_mark_does_not_depend_on_the_zone_of_a_session() {
     });
     for (number, marks) in ledgers.iter().enumerate() {
         let id = format!("evt_{number}");
-        new(marks.claim(&event(&id), PATIENCE).await).complete().await.unwrap();
+        new(marks.claim(&event(&id), WAIT_TIMEOUT).await).complete().await.unwrap();
         for cleans in &ledgers {
             assert_eq!(cleans.clean(AN_HOUR).await.unwrap(), 0);
         }
-        assert!(matches!(marks.claim(&event(&id), PATIENCE).await.unwrap(), Claim::Duplicate));
+        assert!(matches!(marks.claim(&event(&id), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
         let older = "UPDATE webhook_events SET processed_at = processed_at - interval '61 minutes'";
         database.run(older).await;
         assert_eq!(ledgers[(number + 1) % 3].clean(AN_HOUR).await.unwrap(), 1);
@@ -29,7 +29,7 @@ async fn the_age_of_a_mark_does_not_depend_on_the_zone_of_a_session() {
 }
 
 #[tokio::test]
-async fn a_mark_that_nobody_sees_is_not_asked_for_without_a_pause() {
+async fn a_hidden_mark_is_polled_with_a_delay() {
     let database = Database::set().await;
     database
         .run(
@@ -48,7 +48,7 @@ async fn a_mark_that_nobody_sees_is_not_asked_for_without_a_pause() {
 }
 
 #[tokio::test]
-async fn what_a_handler_sets_for_its_session_is_gone_at_its_end() {
+async fn session_settings_of_a_handler_end_with_it() {
     let database = Database::set().await;
     database.run("CREATE SCHEMA tenant").await;
     let shadow = "CREATE TEMP TABLE webhook_events (LIKE public.webhook_events INCLUDING ALL)";
@@ -60,7 +60,7 @@ async fn what_a_handler_sets_for_its_session_is_gone_at_its_end() {
         work.batch_execute(left).await.unwrap();
         work.complete().await.unwrap();
         assert!(
-            matches!(database.ledger.claim(&event(&id), PATIENCE).await.unwrap(), Claim::Duplicate),
+            matches!(database.ledger.claim(&event(&id), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate),
             "{left}"
         );
     }
@@ -68,7 +68,7 @@ async fn what_a_handler_sets_for_its_session_is_gone_at_its_end() {
 
 /// A careful administrator may want that. Marks are written all the same.
 #[tokio::test]
-async fn a_database_whose_transactions_only_read_by_themselves_is_made_ready_marked_and_cleaned() {
+async fn a_database_with_read_only_transactions_by_default_works() {
     let database = Database::set().await;
     let (_, name) = database.url.rsplit_once('/').unwrap();
     database
@@ -78,7 +78,7 @@ async fn a_database_whose_transactions_only_read_by_themselves_is_made_ready_mar
         .await;
     let ledger = database.another_ledger();
     ledger.migrate().await.unwrap();
-    new(ledger.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
-    assert!(matches!(ledger.claim(&event("evt_1"), PATIENCE).await.unwrap(), Claim::Duplicate));
+    new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
+    assert!(matches!(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     assert_eq!(ledger.clean(Duration::ZERO).await.unwrap(), 1);
 }

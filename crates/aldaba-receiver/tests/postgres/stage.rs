@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row};
 
 /// How long a test's claim waits unless the wait is what it is about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database of its own, with a ledger and a table in which the handlers' effects are counted.
 pub(crate) struct Database {
@@ -19,7 +19,7 @@ pub(crate) struct Database {
     pub(crate) ledger: Arc<PostgresLedger>,
 }
 
-/// It lives as long as the process: whoever drops it last would make the next test start another one.
+/// It lives as long as the process: if the last test dropped it, the next one would start another server.
 fn shared() -> Arc<Postgres> {
     static SERVER: OnceLock<Arc<Postgres>> = OnceLock::new();
     Arc::clone(SERVER.get_or_init(Postgres::shared))
@@ -82,11 +82,11 @@ impl Database {
     }
 
     pub(crate) async fn claim(&self, event: &Event) -> Claim<PostgresTransaction> {
-        self.ledger.claim(event, PATIENCE).await.unwrap()
+        self.ledger.claim(event, WAIT_TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn claim_new(&self, event: &Event) -> PostgresTransaction {
-        new(self.ledger.claim(event, PATIENCE).await)
+        new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 }
 

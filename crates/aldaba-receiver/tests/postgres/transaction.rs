@@ -1,6 +1,6 @@
 //! What a handler can do with its transaction.
 
-use crate::stage::{Database, PATIENCE, effect, event, new};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, new};
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::FutureExt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn lost(completed: Result<(), LedgerError>) -> String {
 }
 
 #[tokio::test]
-async fn a_failed_statement_ends_the_transaction_and_the_commit_says_so() {
+async fn a_failed_statement_aborts_the_transaction_and_the_commit_reports_it() {
     let database = Database::set().await;
     let work = database.claim_new(&event("evt_1")).await;
     effect(&work, "evt_1").await;
@@ -42,7 +42,7 @@ async fn a_constraint_that_is_checked_at_the_end_fails_the_commit() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_the_handler_ends_by_hand_is_found_out() {
+async fn a_transaction_that_the_handler_ended_is_not_committed() {
     let database = Database::set().await;
     for (number, by_hand) in
         ["COMMIT", "ROLLBACK", "ROLLBACK; BEGIN", "COMMIT; BEGIN"].into_iter().enumerate()
@@ -50,9 +50,9 @@ async fn a_transaction_that_the_handler_ends_by_hand_is_found_out() {
         let work = database.claim_new(&event(&format!("evt_{number}"))).await;
         work.batch_execute(by_hand).await.unwrap();
         let why = lost(work.complete().await);
-        assert!(why.contains("by itself"), "{why}");
+        assert!(why.contains("the handler ended the transaction"), "{why}");
     }
-    // What comes next is none the worse for it.
+    // The next event is not affected.
     let work = database.claim_new(&event("evt_next")).await;
     effect(&work, "evt_next").await;
     work.complete().await.unwrap();
@@ -106,7 +106,7 @@ async fn a_part_that_is_given_up_while_it_begins_or_ends_takes_nothing_else_with
 
 /// The release of a part that has failed takes it back, and the rest is as good as ever.
 #[tokio::test]
-async fn a_failed_part_whose_release_fails_is_taken_back_alone() {
+async fn a_failed_savepoint_is_rolled_back_alone() {
     let database = Database::set().await;
     let mut work = database.claim_new(&event("evt_1")).await;
     effect(&work, "evt_1").await;
@@ -122,7 +122,7 @@ async fn a_handler_waits_for_locks_as_its_connection_does() {
     let database = Database::set().await;
     // A pool of the program keeps what was set in its connections.
     let (_pool, ledger) = database.ledger_over(1);
-    let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     assert_eq!(work.query_one("SHOW lock_timeout", &[]).await.unwrap().get::<_, String>(0), "0");
     assert_eq!(
         work.query_one("SHOW transaction_isolation", &[]).await.unwrap().get::<_, String>(0),
@@ -130,7 +130,7 @@ async fn a_handler_waits_for_locks_as_its_connection_does() {
     );
     work.batch_execute("SET lock_timeout = '1234ms'").await.unwrap();
     work.complete().await.unwrap();
-    let work = new(ledger.claim(&event("evt_2"), PATIENCE).await);
+    let work = new(ledger.claim(&event("evt_2"), WAIT_TIMEOUT).await);
     assert_eq!(work.query_one("SHOW lock_timeout", &[]).await.unwrap().get::<_, String>(0), "1234ms");
     let statement = work.prepare_cached("SELECT 7").await.unwrap();
     assert_eq!(work.query_one(&statement, &[]).await.unwrap().get::<_, i32>(0), 7);
@@ -141,15 +141,15 @@ async fn a_dropped_transaction_is_rolled_back_and_its_connection_used_again() {
     let database = Database::set().await;
     let (pool, ledger) = database.ledger_over(1);
     for _ in 0..3 {
-        let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+        let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
         effect(&work, "evt_1").await;
         drop(work);
     }
-    let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     effect(&work, "evt_1").await;
     let backend: i32 = work.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     work.abandon().await;
-    let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     assert_eq!(work.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get::<_, i32>(0), backend);
     effect(&work, "evt_1").await;
     work.complete().await.unwrap();
@@ -159,18 +159,19 @@ async fn a_dropped_transaction_is_rolled_back_and_its_connection_used_again() {
 
 /// Otherwise a database that hangs would have more and more connections.
 #[tokio::test]
-async fn a_transaction_dropped_in_the_middle_of_a_statement_keeps_its_place_in_the_pool() {
+async fn a_transaction_dropped_during_a_statement_counts_toward_the_pool() {
     let database = Database::set().await;
     let (pool, ledger) = database.ledger_over(1);
-    let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     effect(&work, "evt_1").await;
     let sleep = work.batch_execute("SELECT pg_sleep(1)");
     tokio::time::timeout(Duration::from_millis(100), sleep).await.unwrap_err();
     drop(work);
+    // In this time the connection must not become available.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!((pool.status().size, pool.status().available), (1, 0));
-    // Its next turn comes when the statement has ended.
-    let work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    // The next claim succeeds after the statement has ended.
+    let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     effect(&work, "evt_1").await;
     work.complete().await.unwrap();
     assert_eq!(database.count("effects", "evt_1").await, 1);
@@ -200,11 +201,11 @@ async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
     let (pool, ledger) = database.ledger_over(2);
     for pause in 0..40 {
         let event = event(&format!("evt_{pause}"));
-        let claim = ledger.claim(&event, PATIENCE);
+        let claim = ledger.claim(&event, WAIT_TIMEOUT);
         // Somewhere between its first statement and its last.
         let dropped = tokio::time::timeout(Duration::from_micros(pause * 50), claim).await;
         drop(dropped);
-        let work = new(ledger.claim(&event, PATIENCE).await);
+        let work = new(ledger.claim(&event, WAIT_TIMEOUT).await);
         work.complete().await.unwrap();
         assert_eq!(database.count("webhook_events", &event.id).await, 1);
     }

@@ -1,6 +1,7 @@
 //! Copies that meet, within a process and between two.
 
-use crate::stage::{Database, PATIENCE, effect, event, event_with, new};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, event_with, new};
+use crate::suite::polling::still_waits;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -14,21 +15,20 @@ async fn repeats_are_answered_while_a_handler_holds_the_write_lock() {
     database.claim_new(&event("evt_1")).await.complete().await.unwrap();
     let _work = database.claim_new(&event("evt_2")).await;
     for ledger in [Arc::clone(&database.ledger), database.another_ledger()] {
-        let repeat = tokio::time::timeout(A_WHILE * 3, ledger.claim(&event("evt_1"), PATIENCE)).await;
+        let repeat = tokio::time::timeout(A_WHILE * 3, ledger.claim(&event("evt_1"), WAIT_TIMEOUT)).await;
         assert!(matches!(repeat.unwrap().unwrap(), Claim::Duplicate));
-        let other = ledger.claim(&event_with("evt_1", "[]"), PATIENCE).await;
+        let other = ledger.claim(&event_with("evt_1", "[]"), WAIT_TIMEOUT).await;
         assert!(matches!(other.unwrap(), Claim::OtherBody));
     }
 }
 
 #[tokio::test]
-async fn handlers_of_two_events_take_turns() {
+async fn handlers_of_two_events_run_one_after_another() {
     let database = Database::set().await;
     let first = database.claim_new(&event("evt_1")).await;
     let ledger = Arc::clone(&database.ledger);
-    let second = tokio::spawn(async move { ledger.claim(&event("evt_2"), PATIENCE).await });
-    tokio::time::sleep(A_WHILE).await;
-    assert!(!second.is_finished());
+    let second = tokio::spawn(async move { ledger.claim(&event("evt_2"), WAIT_TIMEOUT).await });
+    still_waits(&second).await;
     let refused = database.ledger.claim(&event("evt_3"), A_WHILE).await;
     assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}");
     first.complete().await.unwrap();
@@ -42,9 +42,8 @@ async fn a_copy_in_another_process_waits_for_the_end() {
         let mut work = database.claim_new(&event(id)).await;
         effect(&mut work, id).await.unwrap();
         let other = database.another_ledger();
-        let copy = tokio::spawn(async move { other.claim(&event(id), PATIENCE).await });
-        tokio::time::sleep(A_WHILE).await;
-        assert!(!copy.is_finished());
+        let copy = tokio::spawn(async move { other.claim(&event(id), WAIT_TIMEOUT).await });
+        still_waits(&copy).await;
         if commits {
             work.complete().await.unwrap();
             assert!(matches!(copy.await.unwrap().unwrap(), Claim::Duplicate));
@@ -59,25 +58,28 @@ async fn a_copy_in_another_process_waits_for_the_end() {
 }
 
 #[tokio::test]
-async fn past_the_patience_work_of_another_process_is_in_progress() {
+async fn past_the_wait_timeout_work_of_another_process_is_in_progress() {
     let database = Database::set().await;
     let _work = database.claim_new(&event("evt_1")).await;
     let other = database.another_ledger();
-    for patience in [A_WHILE, Duration::ZERO] {
-        assert!(matches!(other.claim(&event("evt_1"), patience).await.unwrap(), Claim::InProgress));
-        assert!(matches!(database.ledger.claim(&event("evt_1"), patience).await.unwrap(), Claim::InProgress));
+    for wait_timeout in [A_WHILE, Duration::ZERO] {
+        assert!(matches!(other.claim(&event("evt_1"), wait_timeout).await.unwrap(), Claim::InProgress));
+        assert!(matches!(
+            database.ledger.claim(&event("evt_1"), wait_timeout).await.unwrap(),
+            Claim::InProgress
+        ));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_events_from_two_processes_all_come_true_once() {
+async fn events_of_two_processes_each_have_one_effect() {
     let database = Database::set().await;
     let ledgers = [Arc::clone(&database.ledger), database.another_ledger()];
     let claims = (0..60).flat_map(|number| ledgers.iter().map(move |ledger| (number, Arc::clone(ledger))));
     let tasks = claims.map(|(number, ledger)| {
         tokio::spawn(async move {
             let id = format!("evt_{number}");
-            match ledger.claim(&event(&id), PATIENCE).await.unwrap() {
+            match ledger.claim(&event(&id), WAIT_TIMEOUT).await.unwrap() {
                 Claim::New(mut work) => {
                     effect(&mut work, &id).await.unwrap();
                     work.complete().await.unwrap();

@@ -56,11 +56,11 @@ async fn nothing_is_written_after_an_error_that_ends_the_transaction() {
 }
 
 #[tokio::test]
-async fn a_part_after_an_error_that_ends_the_transaction_is_told_so() {
+async fn a_part_after_the_end_of_the_transaction_fails() {
     let database = database().await;
     let mut work = database.claim_new(&event("evt_1")).await;
     work.run(|connection| connection.execute_batch(ENDINGS[0])).await.unwrap_err();
-    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("gone"));
+    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("has ended"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What is in the table, and how it is made.
 
-use crate::stage::{Database, PATIENCE, event, event_with, new};
+use crate::stage::{Database, WAIT_TIMEOUT, event, event_with, new};
 use aldaba_receiver::transactional::{Keep, SqliteLedger};
 use aldaba_receiver::{Claim, Event, Ledger, LedgerError, Work};
 use futures_util::future::join_all;
@@ -68,7 +68,10 @@ async fn a_digest_is_all_that_is_kept_where_that_was_chosen() {
     let (_, payload) = stored(&database, "evt_1");
     assert!(payload.starts_with(r#"{"sha256": ""#) && !payload.contains("4111"), "{payload}");
     assert!(matches!(database.claim(&secret).await, Claim::Duplicate));
-    assert!(matches!(database.another_ledger().claim(&secret, PATIENCE).await.unwrap(), Claim::Duplicate));
+    assert!(matches!(
+        database.another_ledger().claim(&secret, WAIT_TIMEOUT).await.unwrap(),
+        Claim::Duplicate
+    ));
     let other = event_with("evt_1", r#"{"card": "4112"}"#);
     assert!(matches!(database.claim(&other).await, Claim::OtherBody));
 }
@@ -79,7 +82,7 @@ async fn a_long_type_is_cut_and_a_long_id_refused() {
     let long = Event::new("ñ".repeat(255), "é".repeat(300), "{}", HeaderMap::new());
     handle(&database, &long).await;
     assert_eq!(stored(&database, &long.id).0, "é".repeat(100));
-    let refused = database.ledger.claim(&event(&"ñ".repeat(256)), PATIENCE).await;
+    let refused = database.ledger.claim(&event(&"ñ".repeat(256)), WAIT_TIMEOUT).await;
     assert!(matches!(refused, Err(LedgerError::Unavailable(_))), "{refused:?}");
 }
 
@@ -95,13 +98,13 @@ async fn many_may_open_and_migrate_at_once_and_again() {
     for result in join_all(ledgers.iter().map(|ledger| ledger.migrate())).await {
         result.unwrap();
     }
-    new(ledgers[0].claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
+    new(ledgers[0].claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
     ledgers[1].migrate().await.unwrap();
-    assert!(matches!(ledgers[1].claim(&event("evt_1"), PATIENCE).await.unwrap(), Claim::Duplicate));
+    assert!(matches!(ledgers[1].claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
 }
 
 #[tokio::test]
-async fn a_table_made_by_hand_is_taken_if_it_can_tell_repeats() {
+async fn an_existing_table_is_used_if_its_id_is_unique() {
     let database = Database::set().await;
     database.run(
         "DROP TABLE webhook_events;
@@ -121,17 +124,18 @@ async fn a_table_made_by_hand_is_taken_if_it_can_tell_repeats() {
 }
 
 #[tokio::test]
-async fn without_the_table_the_error_says_what_to_do() {
+async fn the_error_of_a_missing_table_says_how_to_create_it() {
     let database = Database::set().await;
     database.run("DROP TABLE webhook_events");
-    let Err(LedgerError::Unavailable(why)) = database.ledger.claim(&event("evt_1"), PATIENCE).await else {
+    let Err(LedgerError::Unavailable(why)) = database.ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await
+    else {
         panic!("there is no table")
     };
     assert!(why.to_string().contains("webhook_events") && why.to_string().contains("migrate"), "{why}");
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_path_that_is_not_a_file_is_refused() {
     for path in ["", ":memory:", "/nowhere/at/all/shop.db", "/"] {
         assert!(matches!(SqliteLedger::open(path), Err(LedgerError::Unavailable(_))), "{path}");
     }
@@ -161,7 +165,7 @@ async fn e6_old_marks_go_in_slices_by_the_index() {
 
 /// Of another program, which has its own unit.
 #[tokio::test]
-async fn a_mark_whose_time_is_a_number_is_not_taken_for_an_old_one() {
+async fn a_mark_with_a_numeric_time_is_not_cleaned() {
     let database = Database::set().await;
     database.run(
         "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
@@ -177,8 +181,8 @@ async fn events_of_two_senders_have_tables_of_their_own() {
     let ledger = SqliteLedger::open(&database.path).unwrap().with_table("stripe_events").unwrap();
     ledger.migrate().await.unwrap();
     handle(&database, &event("evt_1")).await;
-    new(ledger.claim(&event("evt_1"), PATIENCE).await).complete().await.unwrap();
-    assert!(matches!(ledger.claim(&event("evt_1"), PATIENCE).await.unwrap(), Claim::Duplicate));
+    new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await).complete().await.unwrap();
+    assert!(matches!(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await.unwrap(), Claim::Duplicate));
     assert_eq!(ledger.clean(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(database.count("webhook_events", "evt_1"), 1);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a test's claim waits unless the wait is what it is about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A file, with a ledger and a table in which the handlers' effects are counted.
 pub(crate) struct Database {
@@ -41,7 +41,7 @@ impl Database {
     /// A connection beside those of the ledger.
     pub(crate) fn connection(&self) -> Connection {
         let connection = Connection::open(&self.path).unwrap();
-        connection.busy_timeout(PATIENCE).unwrap();
+        connection.busy_timeout(WAIT_TIMEOUT).unwrap();
         connection
     }
 
@@ -55,11 +55,11 @@ impl Database {
     }
 
     pub(crate) async fn claim(&self, event: &Event) -> Claim<SqliteTransaction> {
-        self.ledger.claim(event, PATIENCE).await.unwrap()
+        self.ledger.claim(event, WAIT_TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn claim_new(&self, event: &Event) -> SqliteTransaction {
-        new(self.ledger.claim(event, PATIENCE).await)
+        new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 }
 

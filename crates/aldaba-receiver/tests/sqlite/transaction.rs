@@ -1,12 +1,12 @@
 //! What a handler can do with its transaction.
 
-use crate::stage::{Database, PATIENCE, effect, event, new};
+use crate::stage::{Database, WAIT_TIMEOUT, effect, event, new};
 use aldaba_receiver::transactional::SqliteLedger;
 use aldaba_receiver::{Claim, Ledger, LedgerError, Work};
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_handler_cannot_end_the_transaction_by_hand() {
+async fn a_handler_cannot_end_the_transaction() {
     let database = Database::set().await;
     let mut work = database.claim_new(&event("evt_1")).await;
     for by_hand in ["COMMIT", "ROLLBACK", "END", "BEGIN"] {
@@ -59,11 +59,12 @@ async fn a_part_that_is_dropped_takes_the_transaction_with_it() {
     let mut work = database.claim_new(&event("evt_1")).await;
     let part = work.run(|connection| {
         connection.execute("INSERT INTO effects VALUES ('evt_1')", [])?;
+        // Longer than the part is awaited.
         std::thread::sleep(Duration::from_millis(300));
         Ok::<_, rusqlite::Error>(())
     });
     tokio::time::timeout(Duration::from_millis(50), part).await.unwrap_err();
-    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("gone"));
+    assert!(effect(&mut work, "evt_1").await.unwrap_err().to_string().contains("has ended"));
     assert!(matches!(work.complete().await, Err(LedgerError::Lost(_))));
     database.claim_new(&event("evt_1")).await.complete().await.unwrap();
     assert_eq!(database.count("effects", "evt_1"), 0);
@@ -105,7 +106,7 @@ async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
     let database = Database::set().await;
     for pause in 0..40 {
         let event = event(&format!("evt_{pause}"));
-        let claim = database.ledger.claim(&event, PATIENCE);
+        let claim = database.ledger.claim(&event, WAIT_TIMEOUT);
         drop(tokio::time::timeout(Duration::from_micros(pause * 20), claim).await);
         database.claim_new(&event).await.complete().await.unwrap();
         assert_eq!(database.count("webhook_events", &event.id), 1);
@@ -113,10 +114,10 @@ async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
 }
 
 #[tokio::test]
-async fn what_a_handler_sets_for_its_connection_is_gone_at_its_end() {
+async fn connection_settings_of_a_handler_end_with_it() {
     let database = Database::set().await;
-    let aside = database.path.with_extension("aside");
-    let attach = format!("ATTACH '{}' AS aside", aside.display());
+    let extra = database.path.with_extension("extra");
+    let attach = format!("ATTACH '{}' AS extra", extra.display());
     let settings = ["CREATE TEMP TABLE scratch (n INTEGER)", &attach, "PRAGMA query_only = ON"];
     for (number, setting) in settings.into_iter().enumerate() {
         for end in ["complete", "abandon", "drop"] {
@@ -136,14 +137,14 @@ async fn what_a_handler_sets_for_its_connection_is_gone_at_its_end() {
 }
 
 #[tokio::test]
-async fn each_connection_is_set_up_as_the_program_says() {
+async fn each_connection_is_set_up_by_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = SqliteLedger::open_with(folder.path().join("shop.db"), |connection| {
         connection.execute_batch("PRAGMA foreign_keys = ON")
     })
     .unwrap();
     ledger.migrate().await.unwrap();
-    let mut work = new(ledger.claim(&event("evt_1"), PATIENCE).await);
+    let mut work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     let settings = work
         .run(|connection| {
             let read = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -155,7 +156,7 @@ async fn each_connection_is_set_up_as_the_program_says() {
 
 /// A disk that is full, as SQLite sees one: the file may not grow any more.
 #[tokio::test]
-async fn a_full_disk_fails_the_work_and_nothing_of_it_stays() {
+async fn a_full_disk_fails_the_work_and_rolls_it_back() {
     let database = Database::set().await;
     let mut work = database.claim_new(&event("evt_1")).await;
     let filled = work

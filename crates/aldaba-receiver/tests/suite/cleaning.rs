@@ -22,6 +22,7 @@ pub(crate) async fn e6_old_marks_are_removed_and_counted<S: Stage>(stage: S) {
     for event in &events {
         scene.send(event).await.is_new();
     }
+    // The marks grow older than the cleanup's limit; databases have their own clock.
     tokio::time::sleep(LONG_ENOUGH).await;
     let young = Sent::new("evt_young");
     scene.send(&young).await.is_new();
@@ -45,6 +46,7 @@ pub(crate) async fn e6_a_cleanup_runs_by_itself_and_reports<S: Stage>(stage: S) 
     let scene = Scene::set(stage).await;
     let event = Sent::new("evt_cleaned");
     scene.send(&event).await.is_new();
+    // The mark grows older than the cleanup's limit; databases have their own clock.
     tokio::time::sleep(LONG_ENOUGH).await;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&heard);
@@ -59,6 +61,7 @@ pub(crate) async fn e6_a_cleanup_runs_by_itself_and_reports<S: Stage>(stage: S) 
     let runs = heard.lock().unwrap().len();
     assert_eq!(heard.lock().unwrap()[..2], [1, 0]);
     scene.left(&event, 1, 0).await;
+    // In this time no further cleanup must run.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(heard.lock().unwrap().len(), runs, "it goes on after it was stopped");
 }

@@ -75,12 +75,13 @@ impl Sent {
         StreamBody::new(futures_util::stream::iter(frames)).boxed()
     }
 
-    /// The same again and again, in small pieces and for ever.
+    /// An endless body in small pieces.
     pub(crate) fn endless(&self) -> Body {
         let piece = self.body.clone();
         let frames = futures_util::stream::unfold((), move |()| {
             let piece = piece.clone();
             async move {
+                // The pace of the body.
                 tokio::time::sleep(Duration::from_micros(100)).await;
                 Some((Ok(Frame::data(piece)), ()))
             }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::time::Duration;
 
 pub(crate) async fn e7_every_outcome_is_counted<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(500))).await;
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(Duration::from_millis(500))).await;
     assert_eq!(scene.receiver.duplicate_rate().ratio(), 0.0);
     let event = Sent::new("evt_counted");
     scene.next([Act::Refuse]);

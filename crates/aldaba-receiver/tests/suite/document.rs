@@ -38,8 +38,8 @@ pub(crate) async fn e4_ten_copies_in_parallel_are_all_answered_and_one_is_proces
     let event = Sent::new("evt_race_001");
     scene.next([Act::WorkThenWait]);
     let copies: Vec<_> = (0..10).map(|_| scene.sending(&event)).collect();
-    // The work is still going on when most of the others ask.
-    scene.runs_reach(1).await;
+    // Most of the other copies arrive while the first one is being handled.
+    scene.waits_reach(1).await;
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     scene.release(1);
     let replies = join_all(copies).await;

@@ -1,6 +1,7 @@
 //! Handlers that do not succeed.
 
 use super::client::Sent;
+use super::polling::wait_for;
 use super::scene::{Act, Scene};
 use super::{Stage, left_behind};
 use aldaba_receiver::{FailedEvent, Ledger, OnFailure};
@@ -34,22 +35,19 @@ pub(crate) async fn e5_a_failure_is_acknowledged_where_that_was_chosen<S: Stage>
     let event = Sent::new("evt_acknowledged");
     scene.next([Act::FailTelling("no such order")]);
     scene.send(&event).await.is(200, &json!({"received": true, "error": "no such order"}));
-    // It was not marked: whoever sends it again by hand has it processed.
+    // It was not marked: a manual resend is processed.
     scene.left(&event, 0, 0).await;
     scene.send(&event).await.is_new();
     scene.left(&event, 1, 1).await;
 }
 
-/// What the ledger has noted of an event's failure, once it has this error. The answer does not wait for the note.
+/// The stored failure of an event, once it has this error. The answer does not wait for the note.
 async fn noted<S: Stage>(scene: &Scene<S>, event: &Sent, error: &str) -> FailedEvent {
-    for _ in 0..400 {
+    wait_for(&format!("the note of the failure `{error}`"), async || {
         let note = scene.receiver.ledger().failure(&event.id).await.unwrap();
-        if let Some(note) = note.filter(|note| note.error.contains(error)) {
-            return note;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("the failure of {} with `{error}` was not noted", event.id);
+        note.filter(|note| note.error.contains(error))
+    })
+    .await
 }
 
 pub(crate) async fn e10_what_a_handler_failed_with_is_noted_and_the_note_is_no_mark<S: Stage>(stage: S) {
@@ -88,6 +86,7 @@ pub(crate) async fn e10_notes_of_failures_are_cleaned_like_marks<S: Stage>(stage
     noted(&scene, &event, "").await;
     assert_eq!(scene.receiver.clean(Duration::from_secs(60)).await.unwrap(), 0);
     noted(&scene, &event, "").await;
+    // The note grows older than zero; databases have their own clock.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(scene.receiver.clean(Duration::ZERO).await.unwrap(), 0, "it was no mark");
     assert_eq!(scene.receiver.ledger().failure(&event.id).await.unwrap(), None);
@@ -140,7 +139,7 @@ pub(crate) async fn what_an_error_says_is_told_only_if_it_is_meant_to_be<S: Stag
 }
 
 pub(crate) async fn a_handler_that_keeps_its_work_has_failed<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(200))).await;
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(Duration::from_millis(200))).await;
     let event = Sent::new("evt_kept");
     scene.next([Act::WorkThenKeep]);
     scene.send(&event).await.is_refused(500);

@@ -1,4 +1,4 @@
-//! What every ledger has to show, over real HTTP. A ledger's tests say how to set its stage, and `suite!` does the rest:
+//! The requirements of every ledger, over real HTTP. The tests of a ledger set its stage, and `suite!` does the rest:
 //!
 //! ```ignore
 //! #[path = "../suite/mod.rs"]      // from tests/my_ledger/main.rs
@@ -14,6 +14,7 @@ pub(crate) mod counting;
 pub(crate) mod document;
 pub(crate) mod failures;
 pub(crate) mod leaving;
+pub(crate) mod polling;
 pub(crate) mod refusals;
 pub(crate) mod scene;
 pub(crate) mod waiting;
@@ -25,16 +26,16 @@ use std::future::Future;
 pub(crate) trait Stage: Send + Sync + 'static {
     type Ledger: Ledger;
 
-    /// Whether two events can be worked on at the same time. Not where a database has one writer.
+    /// Whether two events can be handled at the same time; `false` for a database with one writer.
     const SIDE_BY_SIDE: bool = true;
 
-    /// Whether marks stay until they are cleaned. Not where they expire by themselves.
+    /// Whether marks stay until a cleanup; `false` if they expire.
     const CLEANS: bool = true;
 
     /// A handle on the one ledger of this stage.
     fn ledger(&self) -> Self::Ledger;
 
-    /// The handler's business: one effect of this event, in the transaction where there is one.
+    /// The work of the handler: one effect of this event, in the transaction if there is one.
     fn work(
         &self,
         event: &Event,
@@ -89,7 +90,7 @@ macro_rules! suite {
             refusals::a_body_that_does_not_come_is_not_waited_for,
             waiting::e4_a_copy_waits_for_the_end_and_is_then_a_duplicate,
             waiting::e4_a_copy_takes_over_when_the_first_one_fails,
-            waiting::e4_past_the_patience_a_copy_is_told_to_come_again,
+            waiting::e4_past_the_wait_timeout_a_copy_is_told_to_come_again,
             leaving::a_handler_goes_on_when_its_sender_has_gone,
             leaving::a_handler_stops_with_its_sender_where_that_was_chosen,
             leaving::a_program_can_let_its_handlers_end,

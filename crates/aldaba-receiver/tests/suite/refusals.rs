@@ -105,8 +105,9 @@ pub(crate) async fn an_id_in_progress_with_another_body_is_a_conflict<S: Stage>(
     scene.next([Act::WorkThenWait]);
     let first = scene.sending(&event);
     scene.runs_reach(1).await;
-    // Some ledgers know it at once, some when the first has ended.
+    // Some ledgers recognize it at once, some after the first has ended.
     let second = scene.sending(&Sent::with(&event.id, &json!({"type": "payment.refund"})));
+    // The second request arrives before the first one ends.
     tokio::time::sleep(Duration::from_millis(100)).await;
     scene.release(1);
     first.await.unwrap().is_new();
@@ -116,7 +117,7 @@ pub(crate) async fn an_id_in_progress_with_another_body_is_a_conflict<S: Stage>(
 }
 
 pub(crate) async fn a_ledger_that_is_down_runs_nothing_and_asks_again<S: Stage>(stage: S) {
-    let scene = Scene::set_with(stage, |builder| builder.patience(Duration::from_millis(500))).await;
+    let scene = Scene::set_with(stage, |builder| builder.wait_timeout(Duration::from_millis(500))).await;
     let event = Sent::new("evt_while_down");
     scene.stage.take_down().await;
     let reply = scene.send(&event).await;

@@ -1,4 +1,4 @@
-//! A server with the receiver's layer around a handler that does what it is told.
+//! A server with the receiver's layer around a handler that obeys orders.
 
 use super::Stage;
 use super::client::{Body, Reply, Sent, inspector, send};
@@ -66,6 +66,8 @@ struct Play<S> {
     stage: Arc<S>,
     orders: Mutex<VecDeque<Act>>,
     gate: Semaphore,
+    /// Handlers that have come to the gate.
+    waiting: watch::Sender<u64>,
     begun: watch::Sender<u64>,
     ended: watch::Sender<u64>,
     /// What actions after the commit saw: the marks of their event.
@@ -90,6 +92,7 @@ impl<S: Stage> Scene<S> {
             stage: Arc::clone(&stage),
             orders: Mutex::default(),
             gate: Semaphore::new(0),
+            waiting: watch::Sender::new(0),
             begun: watch::Sender::new(0),
             ended: watch::Sender::new(0),
             sequels: watch::Sender::new(Vec::new()),
@@ -108,7 +111,7 @@ impl<S: Stage> Scene<S> {
         self.play.orders.lock().unwrap().extend(acts);
     }
 
-    /// Lets as many handlers go on.
+    /// Lets this many handlers pass the gate.
     pub(crate) fn release(&self, handlers: usize) {
         self.play.gate.add_permits(handlers);
     }
@@ -136,7 +139,12 @@ impl<S: Stage> Scene<S> {
         reach(&self.play.begun, |runs| *runs >= count).await;
     }
 
-    /// Waits until this many handlers have come to an end, or were dropped.
+    /// Waits until this many handlers have come to the gate, after their work.
+    pub(crate) async fn waits_reach(&self, count: u64) {
+        reach(&self.play.waiting, |waits| *waits >= count).await;
+    }
+
+    /// Waits until this many handlers have ended, or were dropped.
     pub(crate) async fn ends_reach(&self, count: u64) {
         reach(&self.play.ended, |ends| *ends >= count).await;
     }
@@ -219,6 +227,7 @@ async fn handle<S: Stage>(
 
 impl<S: Stage> Play<S> {
     async fn pass(&self) {
+        self.waiting.send_modify(|waiting| *waiting += 1);
         self.gate.acquire().await.unwrap().forget();
     }
 

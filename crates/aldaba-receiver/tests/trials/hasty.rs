@@ -11,12 +11,12 @@ impl<L: Ledger> Ledger for Hasty<L> {
 
     const GUARANTEE: Guarantee = L::GUARANTEE;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<Self::Work>, LedgerError> {
-        let claim = self.0.claim(event, patience).await?;
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<Self::Work>, LedgerError> {
+        let claim = self.0.claim(event, wait_timeout).await?;
         let Claim::New(mark) = claim else { return Ok(claim) };
         mark.complete().await?;
         let work = Event::new(format!("{} at work", event.id), "", event.body.clone(), event.headers.clone());
-        self.0.claim(&work, patience).await
+        self.0.claim(&work, wait_timeout).await
     }
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {

@@ -99,8 +99,8 @@ impl<L: Ledger> Ledger for Pausing<L> {
 
     const GUARANTEE: Guarantee = L::GUARANTEE;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<Self::Work>, LedgerError> {
-        Ok(match self.0.claim(event, patience).await? {
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<Self::Work>, LedgerError> {
+        Ok(match self.0.claim(event, wait_timeout).await? {
             Claim::New(inner) => Claim::New(Work { inner, asked: Point::of(event), number: number(event) }),
             Claim::Duplicate => Claim::Duplicate,
             Claim::OtherBody => Claim::OtherBody,

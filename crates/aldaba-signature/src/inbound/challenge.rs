@@ -54,8 +54,8 @@ pub(crate) fn slack_in(document: &Value) -> Option<Answer> {
 
 /// Zoom's `endpoint.url_validation`: a POST whose `plainToken` is sent back with its HMAC. Only for a request whose
 /// signature held ([`Inspector::open`](super::Inspector::open) sees to that), and only for a token of letters, digits,
-/// `-`, `_`, `.` and `~`. Zoom signs its events with the same secret, over texts with colons in them: without
-/// that rule, whoever asked could have an event of their own signed.
+/// `-`, `_`, `.` and `~`. Zoom signs its events with the same secret, over texts that contain colons: without
+/// that rule, a challenge could obtain a valid signature for a forged event.
 pub fn zoom(body: &[u8], secret: &Secret) -> Option<Answer> {
     zoom_answer(zoom_token(&serde_json::from_slice(body).ok()?)?, &secret.0)
 }

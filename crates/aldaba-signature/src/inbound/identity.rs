@@ -29,7 +29,7 @@ pub(crate) struct Content<'a, H> {
 }
 
 /// What is in a place.
-enum Held<'a> {
+enum PlaceValue<'a> {
     Nothing,
     Text(Cow<'a, str>),
     /// Neither a text nor a whole number.
@@ -61,10 +61,10 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
                 return valid_id(id);
             }
             match self.look(place) {
-                Held::Nothing => {}
-                Held::Text(id) => return valid_id(&id),
-                Held::Other => return Err(Refusal::IdKind),
-                Held::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
+                PlaceValue::Nothing => {}
+                PlaceValue::Text(id) => return valid_id(&id),
+                PlaceValue::Other => return Err(Refusal::IdKind),
+                PlaceValue::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
             }
         }
         // It was asked for, and it was not there to be asked.
@@ -76,28 +76,29 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
         for place in places {
             match self.look(place) {
                 // What is no text is no type. An event needs none, so that is no reason to lose it.
-                Held::Nothing | Held::Other => {}
-                Held::Text(event_type) => return valid_event_type(&event_type).map(Some),
-                Held::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
+                PlaceValue::Nothing | PlaceValue::Other => {}
+                PlaceValue::Text(event_type) => return valid_event_type(&event_type).map(Some),
+                PlaceValue::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
             }
         }
         Ok(None)
     }
 
-    fn look<'c>(&'c self, place: &Place) -> Held<'c>
+    fn look<'c>(&'c self, place: &Place) -> PlaceValue<'c>
     where
         'h: 'c,
     {
         match place {
             Place::Header(name) => match self.headers.find(name).trimmed() {
-                Found::Absent => Held::Nothing,
-                Found::Text(text) => Held::Text(text.into()),
-                Found::Repeated | Found::Unreadable => Held::Unclear,
+                Found::Absent => PlaceValue::Nothing,
+                Found::Text(text) => PlaceValue::Text(text.into()),
+                Found::Repeated | Found::Unreadable => PlaceValue::Unclear,
             },
-            Place::Json(path) => {
-                self.document().and_then(|document| path.find(document)).map_or(Held::Nothing, held)
-            }
-            Place::BodyDigest => Held::Text(hex::write(&Sha256::digest(self.body)).into()),
+            Place::Json(path) => self
+                .document()
+                .and_then(|document| path.find(document))
+                .map_or(PlaceValue::Nothing, place_value),
+            Place::BodyDigest => PlaceValue::Text(hex::write(&Sha256::digest(self.body)).into()),
         }
     }
 
@@ -108,14 +109,16 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
     }
 }
 
-fn held(value: &Value) -> Held<'_> {
+fn place_value(value: &Value) -> PlaceValue<'_> {
     match value {
-        Value::Null => Held::Nothing,
-        Value::String(text) if text.is_empty() => Held::Nothing,
-        Value::String(text) => Held::Text(text.into()),
+        Value::Null => PlaceValue::Nothing,
+        Value::String(text) if text.is_empty() => PlaceValue::Nothing,
+        Value::String(text) => PlaceValue::Text(text.into()),
         // A number that is none of these was rounded when it was read: two ids could become one.
-        Value::Number(number) if number.is_i64() || number.is_u64() => Held::Text(number.to_string().into()),
-        Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Held::Other,
+        Value::Number(number) if number.is_i64() || number.is_u64() => {
+            PlaceValue::Text(number.to_string().into())
+        }
+        Value::Number(_) | Value::Bool(_) | Value::Array(_) | Value::Object(_) => PlaceValue::Other,
     }
 }
 

@@ -12,21 +12,21 @@ const BODY_DIGEST: &str = "body-digest";
 /// Where the id or the type of an event is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// A header. Unless the sender signs it, whoever has seen a request can send it again under another id: where
-    /// there is an id in the body, prefer that.
+    /// A header. Unless the sender signs it, an observer of a request can replay it with another id: prefer an id in the
+    /// body.
     Header(String),
-    /// A value in the body: a text, or a whole number, which is taken as its digits.
+    /// A value in the body: a string or an integer.
     Json(JsonPath),
-    /// The SHA-256 of the body, in hexadecimal: for senders that give their events no id. Two events with the same
-    /// bytes are then one.
+    /// The SHA-256 of the body, in hexadecimal: for senders without event ids. Two events with the same bytes
+    /// count as one.
     BodyDigest,
 }
 
-/// Why a text names no place.
+/// Why a text is not a place.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The text is none of the forms of a place.
+    /// The text has none of the three forms.
     #[error("a place is `header:x-event-id`, a path like `$.data.id`, or `body-digest`")]
     Form,
     /// The name of the header is too long or has characters that are not allowed.

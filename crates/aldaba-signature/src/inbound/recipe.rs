@@ -3,9 +3,9 @@ use crate::{HashKind, TimeUnit};
 
 /// How a sender signs, and where the id and the type of its events are.
 ///
-/// A recipe whose signature covers a timestamp is held to a replay window ([`Recipe::has_window`]). One that signs
-/// the body alone has none: whoever has seen a request can send it again for ever, and only the receiver's memory of
-/// ids tells. Where such a sender puts the id into a header, the id is not signed either ([`Recipe::signs_id`]).
+/// A recipe whose signature covers a timestamp has a replay window ([`Recipe::has_window`]). One that signs only the body has
+/// none: an observer of a request can replay it forever, and only the receiver's record of ids detects that. If such a
+/// sender puts the id into a header, the id is not signed either ([`Recipe::signs_id`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
     pub(crate) check: Check,

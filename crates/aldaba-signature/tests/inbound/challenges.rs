@@ -42,7 +42,7 @@ fn slack_gets_its_challenge_back_once_its_signature_held() {
 }
 
 #[test]
-fn what_is_no_challenge_of_slack_gets_none() {
+fn a_request_that_is_not_a_slack_challenge_gets_no_challenge_answer() {
     let long = format!(r#"{{"type": "url_verification", "challenge": "{}"}}"#, "a".repeat(MAX_TEXT + 1));
     for body in [
         "",

@@ -26,7 +26,7 @@ fn inspector(recipe: Recipe, secret: &str) -> Inspector {
 
 /// A sender that signs everything, with Python's `hmac` as the signer.
 #[test]
-fn parts_are_put_together_as_the_template_says() {
+fn a_template_joins_its_parts() {
     let recipe = Recipe::hmac(Hmac {
         prefix: "sig:".into(),
         hash: HashKind::Sha512,
@@ -53,7 +53,7 @@ fn parts_are_put_together_as_the_template_says() {
 }
 
 #[test]
-fn a_signature_without_the_prefix_is_none() {
+fn a_signature_without_the_prefix_is_invalid() {
     let key = SigningKey::generate_hmac([1; 24]);
     let hex = Scheme::Hex(HashKind::Sha256).sign(std::slice::from_ref(&key), "", 0, BODY);
     let recipe =

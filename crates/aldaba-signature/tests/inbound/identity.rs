@@ -92,7 +92,7 @@ fn a_type_has_at_most_100_bytes_and_no_control_characters() {
 }
 
 #[test]
-fn an_id_is_looked_for_where_the_recipe_says_and_nowhere_else() {
+fn an_id_is_read_only_from_the_places_of_the_recipe() {
     let headers = [("x-id", "from-header")];
     let headers = headers.as_slice();
     let body = br#"{"id": "from-body"}"#;

@@ -16,7 +16,7 @@ fn row(sender: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_page_on_verification_says_what_the_recipes_do() {
+fn the_page_on_verification_matches_the_recipes() {
     for sample in samples() {
         let cells = row(sample.sender);
         let [_, headers, _, id, event_type, old, _] = cells[..] else { panic!("{cells:?}") };
@@ -94,7 +94,7 @@ fn the_example_of_a_signature_of_ones_own_can_be_set_up() -> Result<(), Box<dyn 
 
 /// The places and the template that the page shows can be read.
 #[test]
-fn the_page_on_verification_shows_places_that_exist() {
+fn the_places_on_the_page_on_verification_exist() {
     for text in
         ["$.event.id", "header:X-Acme-Event", "$.data.id", "$.list[0]['a name']", "body-digest", "$.id"]
     {

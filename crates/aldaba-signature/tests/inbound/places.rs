@@ -68,7 +68,7 @@ fn a_text_that_is_no_path_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_place_is_read_and_written() {
+fn a_place_round_trips() {
     for (text, place) in [
         ("header:x-event-id", Place::Header("x-event-id".into())),
         ("$.data.id", Place::Json("$.data.id".parse().unwrap())),

@@ -61,7 +61,7 @@ fn a_window_holds_where_the_signature_covers_a_timestamp_and_nowhere_else() {
 }
 
 #[test]
-fn the_recipe_says_whether_the_id_is_signed() {
+fn a_recipe_knows_whether_the_id_is_signed() {
     for sample in samples() {
         let unsigned = ["github", "shopify", "branded"].contains(&sample.sender);
         assert_eq!(sample.recipe.signs_id(), !unsigned, "{}", sample.sender);
@@ -146,7 +146,7 @@ fn svix_is_taken_under_both_of_its_names_and_the_id_is_the_signed_one() {
     let webhook = renamed(&svix);
     assert_eq!(webhook.inspect(), Ok(svix.expected()));
 
-    // Whoever has seen a request adds the other name to it, to have it taken as a new event.
+    // An attacker adds the other header to a recorded request, so that it looks like a new event.
     let mut replayed = webhook.clone();
     replayed.headers.push(("svix-id", "msg_another".into()));
     assert_eq!(replayed.inspect(), Ok(svix.expected()));
@@ -180,7 +180,7 @@ fn while_a_secret_is_replaced_both_are_taken() {
 
 /// What our own schemes sign, symmetric and not, is taken by the recipes that are made for them.
 #[test]
-fn what_our_schemes_sign_is_taken() {
+fn signatures_of_this_crate_are_accepted() {
     let keys = [SigningKey::generate_hmac([5; 24]), SigningKey::generate_ed25519([6; 32])];
     let body = br#"{"type": "invoice.paid"}"#;
     for key in keys {
@@ -217,7 +217,7 @@ fn what_our_schemes_sign_is_taken() {
 
 /// The library that Standard Webhooks publishes, as the sender.
 #[test]
-fn what_the_published_library_signs_is_taken() {
+fn signatures_of_the_published_library_are_accepted() {
     let text = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
     let library = standardwebhooks::Webhook::new(text).unwrap();
     let body = br#"{"type": "contact.created", "data": {"id": "1f81eb52"}}"#;

@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_comes_is_answered_without_a_panic(
+    fn no_request_causes_a_panic(
         which in 0..samples().len(),
         values in prop::collection::vec(".{0,80}", 3),
         body: Vec<u8>,

@@ -42,7 +42,7 @@ fn a_secret_is_read_in_its_form_or_refused_with_the_reason() {
 
 /// The same bytes in four forms are the same key.
 #[test]
-fn the_form_says_which_bytes_a_secret_is() {
+fn the_form_of_a_secret_determines_its_bytes() {
     let sample = sample_of("x-webhook");
     let bytes = "31f290f6bf06298aab4f08d43c3f082cf648a362da2da4b0";
     let key = SigningKey::parse(sample.secret).unwrap();
@@ -109,7 +109,7 @@ fn no_secret_shows_itself() {
 
 /// `main` shows the error that it returns in this way, and so does `unwrap`.
 #[test]
-fn what_is_wrong_is_said_also_where_an_error_is_shown_for_programmers() {
+fn debug_output_of_errors_shows_the_message() {
     for error in [SecretError::Empty, SecretError::Spaces, SecretError::Key(KeyError::PublicLength(3))] {
         assert_eq!(format!("{error:?}"), error.to_string());
     }

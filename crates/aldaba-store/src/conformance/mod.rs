@@ -202,6 +202,7 @@ macro_rules! conformance_tests {
             health::a_resume_makes_active_and_says_since_when_it_had_failed,
             health::a_resume_says_when_the_outage_began_whatever_came_late,
             health::a_resume_of_a_healthy_endpoint_changes_nothing,
+            health::an_endpoint_that_is_turned_off_is_not_resumed,
             health::an_attempt_from_before_a_resume_leaves_the_health_alone,
             health::turning_off_and_on_is_a_change_by_hand,
             health::a_skipped_delivery_is_settled_from_the_beginning,

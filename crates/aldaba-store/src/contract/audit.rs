@@ -4,7 +4,8 @@ mod values;
 
 pub use values::{AuditSubject, FieldChange, FieldValues, MASK};
 
-use crate::{Change, Order, Page, Read};
+use crate::operations::audit;
+use crate::{Change, Order, Page};
 use aldaba_delivery::{ApiKeyId, AppId, AuditId, EndpointId, GateScope, OrgId, Timestamp};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -190,26 +191,13 @@ pub struct AuditQuery {
 
 impl AuditQuery {
     /// The rows between these two, without them. Nobody has an id whose random part is nothing but zeros.
-    pub fn bounds(&self) -> (Option<AuditId>, Option<AuditId>) {
-        let (from, until) = (self.after.map(AuditId::first_at), self.before.map(AuditId::first_at));
+    pub fn bounds(&self) -> (AuditId, AuditId) {
+        let from = self.after.map_or(AuditId::from_bytes([0; 20]), AuditId::first_at);
+        let until = self.before.map_or(AuditId::MAX, AuditId::first_at);
         match (self.order, self.page.after) {
             (_, None) => (from, until),
-            (Order::Ascending, Some(cursor)) => (Some(from.map_or(cursor, |from| from.max(cursor))), until),
-            (Order::Descending, Some(cursor)) => {
-                (from, Some(until.map_or(cursor, |until| until.min(cursor))))
-            }
-        }
-    }
-
-    /// By which rows are found: the filter that leaves the fewest of them. The others look at each row that it finds.
-    pub fn walk(&self) -> AuditWalk<'_> {
-        let kind = self.kind.as_deref().or_else(|| self.action.as_ref()?.split('.').next());
-        match (&self.resource, self.endpoint, self.app, kind) {
-            (Some(resource), ..) => AuditWalk::Resource(resource),
-            (_, Some(endpoint), ..) => AuditWalk::Endpoint(endpoint),
-            (_, _, Some(app), _) => AuditWalk::App(app),
-            (_, _, _, Some(kind)) => AuditWalk::Kind(kind),
-            _ => AuditWalk::All,
+            (Order::Ascending, Some(cursor)) => (from.max(cursor), until),
+            (Order::Descending, Some(cursor)) => (from, until.min(cursor)),
         }
     }
 
@@ -225,28 +213,6 @@ impl AuditQuery {
     }
 }
 
-/// Which rows are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditWalk<'a> {
-    All,
-    App(AppId),
-    Endpoint(EndpointId),
-    Resource(&'a str),
-    Kind(&'a str),
-}
-
-impl AuditWalk<'_> {
-    pub fn looks_at(self, action: &AuditAction) -> bool {
-        match self {
-            Self::All => true,
-            Self::App(app) => action.app == Some(app),
-            Self::Endpoint(endpoint) => action.endpoint == Some(endpoint),
-            Self::Resource(resource) => action.resource == resource,
-            Self::Kind(kind) => action.kind() == kind,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditPage {
     pub found: Vec<AuditEntry>,
@@ -254,82 +220,95 @@ pub struct AuditPage {
     pub stopped: Option<AuditId>,
 }
 
-pub trait Audits {
-    fn audit(&self, query: AuditQuery) -> Read<AuditPage>;
+contract! {
+    pub trait Audits {
+        reads {
+            walk audit(query: AuditQuery) -> AuditPage = |reading, slice| audit::list(reading, slice, &query);
+        }
+    }
 }
 
 impl Change {
+    /// The application that it is about, if it is about one. Its answers come in order with all others about that application.
+    pub fn app(&self) -> Option<AppId> {
+        match self {
+            Self::CreateApplication { application, .. } | Self::UpdateApplication { application, .. } => {
+                Some(application.id)
+            }
+            Self::CreateEndpoint { endpoint, .. } | Self::UpdateEndpoint { endpoint, .. } => {
+                Some(endpoint.app)
+            }
+            Self::StartReplay { replay, .. } => Some(replay.app),
+            Self::CreateSource { source, .. }
+            | Self::UpdateSource { source, .. }
+            | Self::RotateSourceToken { source, .. } => Some(source.app),
+            Self::DeleteApplication { app, .. }
+            | Self::ResumeEndpoint { app, .. }
+            | Self::DeleteEndpoint { app, .. }
+            | Self::ReplaceSecrets { app, .. }
+            | Self::ExpungeMessage { app, .. }
+            | Self::ExpungeAttempt { app, .. }
+            | Self::GrantPortalAccess { app }
+            | Self::EndPortalTokens { app, .. }
+            | Self::DeleteSource { app, .. } => Some(*app),
+            _ => None,
+        }
+    }
+
     /// How the change is called in the audit log, and what it is about.
     pub fn audit_action(&self) -> AuditAction {
+        let action = |name, resource: &dyn Display| AuditAction {
+            app: self.app(),
+            ..AuditAction::new(name, resource)
+        };
+        let of_endpoint = |name, endpoint: EndpointId| action(name, &endpoint).at_endpoint(endpoint);
         match self {
-            Self::CreateApplication { application, .. } => {
-                AuditAction::new("application.create", &application.id).of_app(application.id)
-            }
-            Self::UpdateApplication { application, .. } => {
-                AuditAction::new("application.update", &application.id).of_app(application.id)
-            }
-            Self::DeleteApplication { app, .. } => AuditAction::new("application.delete", app).of_app(*app),
-            Self::CreateEndpoint { endpoint, .. } => {
-                of_endpoint("endpoint.create", endpoint.app, endpoint.id)
-            }
-            Self::UpdateEndpoint { endpoint, .. } => {
-                of_endpoint("endpoint.update", endpoint.app, endpoint.id)
-            }
-            Self::ResumeEndpoint { app, endpoint, .. } => of_endpoint("endpoint.resume", *app, *endpoint),
-            Self::DeleteEndpoint { app, endpoint, .. } => of_endpoint("endpoint.delete", *app, *endpoint),
-            Self::ReplaceSecrets { app, endpoint, .. } => of_endpoint("endpoint.secrets", *app, *endpoint),
+            Self::CreateApplication { application, .. } => action("application.create", &application.id),
+            Self::UpdateApplication { application, .. } => action("application.update", &application.id),
+            Self::DeleteApplication { app, .. } => action("application.delete", app),
+            Self::CreateEndpoint { endpoint, .. } => of_endpoint("endpoint.create", endpoint.id),
+            Self::UpdateEndpoint { endpoint, .. } => of_endpoint("endpoint.update", endpoint.id),
+            Self::ResumeEndpoint { endpoint, .. } => of_endpoint("endpoint.resume", *endpoint),
+            Self::DeleteEndpoint { endpoint, .. } => of_endpoint("endpoint.delete", *endpoint),
+            Self::ReplaceSecrets { endpoint, .. } => of_endpoint("endpoint.secrets", *endpoint),
             Self::ReleaseGates { gates } => {
                 let origin = gates.first().map_or("", |key| key.origin.as_str());
                 let app = gates.iter().find_map(|key| match key.scope {
                     GateScope::Host => None,
                     GateScope::Application(app) => Some(app),
                 });
-                AuditAction { app, ..AuditAction::new("host.release", origin) }
+                AuditAction { app, ..action("host.release", &origin) }
             }
             Self::StartReplay { replay, .. } => {
-                AuditAction::new("replay.start", &replay.id).of_app(replay.app).at_endpoint(replay.endpoint)
+                action("replay.start", &replay.id).at_endpoint(replay.endpoint)
             }
-            Self::CancelReplay { replay, .. } => AuditAction::new("replay.cancel", replay),
-            Self::ExpungeMessage { app, message } => {
-                AuditAction::new("message.expunge", message).of_app(*app)
-            }
-            Self::ExpungeAttempt { app, attempt, .. } => {
-                AuditAction::new("attempt.expunge", attempt).of_app(*app)
-            }
-            Self::ForgetNotices { .. } => AuditAction::new("notice.forget", ""),
-            Self::CreatePolicy { policy } => AuditAction::new("policy.create", &policy.policy.name),
-            Self::ReplacePolicy { policy } => AuditAction::new("policy.update", &policy.policy.name),
-            Self::DeletePolicy { name, .. } => AuditAction::new("policy.delete", name),
-            Self::CreateProfile { profile } => AuditAction::new("profile.create", &profile.name),
-            Self::ReplaceProfile { profile } => AuditAction::new("profile.update", &profile.name),
-            Self::DeleteProfile { name, .. } => AuditAction::new("profile.delete", name),
+            Self::CancelReplay { replay, .. } => action("replay.cancel", replay),
+            Self::ExpungeMessage { message, .. } => action("message.expunge", message),
+            Self::ExpungeAttempt { attempt, .. } => action("attempt.expunge", attempt),
+            Self::ForgetNotices { .. } => action("notice.forget", &""),
+            Self::CreatePolicy { policy } => action("policy.create", &policy.policy.name),
+            Self::ReplacePolicy { policy } => action("policy.update", &policy.policy.name),
+            Self::DeletePolicy { name, .. } => action("policy.delete", name),
+            Self::CreateProfile { profile } => action("profile.create", &profile.name),
+            Self::ReplaceProfile { profile } => action("profile.update", &profile.name),
+            Self::DeleteProfile { name, .. } => action("profile.delete", name),
             Self::WriteEventTypes(change) => change.audit_action(),
             Self::CreateApiKey { key, .. } => {
-                AuditAction { app: key.app, ..AuditAction::new("api_key.create", &key.id) }
+                AuditAction { app: key.app, ..action("api_key.create", &key.id) }
             }
-            Self::RenameApiKey { id, .. } => AuditAction::new("api_key.update", id).with_fields(&["name"]),
-            Self::RevokeApiKey { id, .. } => AuditAction::new("api_key.revoke", id),
-            Self::NoteKeyUses { .. } => AuditAction::new("api_key.use", ""),
-            Self::PutSetting { .. } => AuditAction::new("setting.put", ""),
-            Self::Reschedule { .. } => AuditAction::new("delivery.reschedule", ""),
-            Self::SequenceDue { .. } => AuditAction::new("delivery.place", ""),
-            Self::GrantPortalAccess { app } => AuditAction::new("portal_access.create", app).of_app(*app),
-            Self::EndPortalTokens { app, .. } => AuditAction::new("portal_access.expire", app).of_app(*app),
-            Self::RevokeToken { .. } => AuditAction::new("token.revoke", ""),
-            Self::CreateSource { source, .. } => {
-                AuditAction::new("source.create", &source.id).of_app(source.app)
-            }
-            Self::UpdateSource { source, .. } => {
-                AuditAction::new("source.update", &source.id).of_app(source.app)
-            }
-            Self::RotateSourceToken { source, .. } => {
-                AuditAction::new("source.token.rotate", &source.id).of_app(source.app)
-            }
-            Self::DeleteSource { source, app, .. } => AuditAction::new("source.delete", source).of_app(*app),
+            Self::RenameApiKey { id, .. } => action("api_key.update", id).with_fields(&["name"]),
+            Self::RevokeApiKey { id, .. } => action("api_key.revoke", id),
+            Self::NoteKeyUses { .. } => action("api_key.use", &""),
+            Self::PutSetting { .. } => action("setting.put", &""),
+            Self::Reschedule { .. } => action("delivery.reschedule", &""),
+            Self::SequenceDue { .. } => action("delivery.place", &""),
+            Self::GrantPortalAccess { app } => action("portal_access.create", app),
+            Self::EndPortalTokens { app, .. } => action("portal_access.expire", app),
+            Self::RevokeToken { .. } => action("token.revoke", &""),
+            Self::CreateSource { source, .. } => action("source.create", &source.id),
+            Self::UpdateSource { source, .. } => action("source.update", &source.id),
+            Self::RotateSourceToken { source, .. } => action("source.token.rotate", &source.id),
+            Self::DeleteSource { source, .. } => action("source.delete", source),
         }
     }
-}
-
-fn of_endpoint(action: &'static str, app: AppId, endpoint: EndpointId) -> AuditAction {
-    AuditAction::new(action, &endpoint).of_app(app).at_endpoint(endpoint)
 }

@@ -1,6 +1,6 @@
 //! Keys that callers show, and tokens that count no longer.
 
-use crate::Read;
+use crate::operations::{api_key, token};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use std::time::Duration;
 
@@ -111,14 +111,17 @@ impl PortalExpiry {
     }
 }
 
-/// All of them, for a cache in memory.
-pub trait Credentials {
-    /// By id.
-    fn api_keys(&self) -> Read<Vec<ApiKey>>;
+contract! {
+    /// All of them, for a cache in memory.
+    pub trait Credentials {
+        reads {
+            /// By id.
+            read api_keys() -> Vec<ApiKey> = |reading| api_key::all(reading);
 
-    fn revoked_tokens(&self) -> Read<Vec<RevokedToken>>;
-
-    fn portal_expiries(&self) -> Read<Vec<PortalExpiry>>;
+            read revoked_tokens() -> Vec<RevokedToken> = |reading| token::revoked(reading);
+            read portal_expiries() -> Vec<PortalExpiry> = |reading| token::cuts(reading);
+        }
+    }
 }
 
 #[cfg(test)]

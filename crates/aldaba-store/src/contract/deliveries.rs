@@ -1,6 +1,7 @@
 //! Deliveries as their owners see them: what waits, what has ended, and the dead letter.
 
-use crate::{AuditEntry, DeliveryState, DeliveryStatus, Done, Order, Read, Seq};
+use crate::operations::{delivery, delivery_list};
+use crate::{AuditEntry, DeliveryState, DeliveryStatus, Order, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, Reason, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,14 +129,22 @@ pub struct LastAttempt {
     pub error: String,
 }
 
-pub trait Deliveries {
-    /// Those of the deliveries that are the application's, in the order asked for.
-    fn delivery_views(&self, app: AppId, deliveries: Vec<Seq>) -> Read<Vec<DeliveryView>>;
+contract! {
+    pub trait Deliveries {
+        writes {
+            /// Takes dead deliveries of an application out of the dead letter, and leaves their history to retention
+            /// ([`crate::operations::Cutoff::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
+            /// written with that number, unless there were none.
+            discard(app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>) -> usize
+                = Discard(app, deliveries, audit);
+        }
+        reads {
+            /// Those of the deliveries that are the application's, in the order asked for.
+            read delivery_views(app: AppId, deliveries: Vec<Seq>) -> Vec<DeliveryView>
+                = |reading| delivery::views(reading, app, &deliveries);
 
-    fn delivery_list(&self, query: DeliveriesQuery) -> Read<DeliveriesPage>;
-
-    /// Takes dead deliveries of an application out of the dead letter, and leaves their history to retention
-    /// ([`crate::Cutoff::discarded`]). How many there were that nobody had discarded; the entry for the audit log is
-    /// written with that number, unless there were none.
-    fn discard(&self, app: AppId, deliveries: Vec<Seq>, audit: Option<Arc<AuditEntry>>, done: Done<usize>);
+            read delivery_list(query: DeliveriesQuery) -> DeliveriesPage
+                = |reading| delivery_list::list(reading, &query);
+        }
+    }
 }

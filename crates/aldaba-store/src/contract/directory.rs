@@ -14,9 +14,8 @@ pub use endpoint::{Endpoint, EndpointConfig, Fence};
 pub use own::{OwnPolicy, OwnProfile};
 pub use tenant::{Subscription, Tenant};
 
-use crate::{
-    AuditEntry, Done, EventType, HealthChange, HealthChangeNumber, Notice, NoticeNumber, Order, Page, Read,
-};
+use crate::operations::{self, event_type, health, notice, policy, profile, setting};
+use crate::{AuditEntry, EventType, HealthChange, HealthChangeNumber, Notice, NoticeNumber, Order, Page};
 use aldaba_delivery::{AppId, EndpointId, OrgId};
 use std::sync::Arc;
 
@@ -29,60 +28,72 @@ pub struct ApplicationRef {
     pub key: ResourceKey,
 }
 
-pub trait Directory {
-    /// One change, one transaction. If anything is different afterwards, the entry is in the audit log too.
-    fn change(&self, change: Change, audit: Option<Arc<AuditEntry>>, done: Done<Changed>);
+contract! {
+    pub trait Directory {
+        writes {
+            /// One change, one transaction. If anything is different afterwards, the entry is in the audit log too.
+            change(change: Change, audit: Option<Arc<AuditEntry>>) -> Changed
+                = Change(Box::new(change), audit);
 
-    fn tenant(&self, which: ApplicationRef) -> Read<Option<Tenant>>;
+            /// Stores it unless one is there; returns the one that is there afterwards.
+            settle_setting(name: &'static str, value: Vec<u8>) -> Vec<u8> = SettleSetting(name, value);
+        }
+        reads {
+            read tenant(which: ApplicationRef) -> Option<Tenant>
+                = |reading| operations::application::tenant(reading, &which);
+            read application(which: ApplicationRef) -> Option<Application>
+                = |reading| operations::application::find(reading, &which);
 
-    fn application(&self, which: ApplicationRef) -> Read<Option<Application>>;
+            /// The version of its configuration, which every change of it or of its endpoints raises; `None`: there is no
+            /// such application in any organization.
+            read application_version(app: AppId) -> Option<u64>
+                = |reading| operations::application::version(reading, app);
 
-    /// The version of its configuration, which every change of it or of its endpoints raises; `None`: there is no
-    /// such application in any organization.
-    fn application_version(&self, app: AppId) -> Read<Option<u64>>;
+            read applications(org: OrgId, page: Page<AppId>, order: Order) -> Vec<Application>
+                = |reading| operations::application::list(reading, org, page, order);
 
-    fn applications(&self, org: OrgId, page: Page<AppId>, order: Order) -> Read<Vec<Application>>;
+            /// By id or uid; deleted ones are not found.
+            read endpoint(app: AppId, key: ResourceKey) -> Option<Endpoint>
+                = |reading| operations::endpoint::find(reading, app, &key);
 
-    /// By id or uid; deleted ones are not found.
-    fn endpoint(&self, app: AppId, key: ResourceKey) -> Read<Option<Endpoint>>;
+            read endpoints(app: AppId, page: Page<EndpointId>, order: Order) -> Vec<Endpoint>
+                = |reading| operations::endpoint::list(reading, app, page, order);
 
-    fn endpoints(&self, app: AppId, page: Page<EndpointId>, order: Order) -> Read<Vec<Endpoint>>;
+            /// How the condition of an endpoint has changed: the newest [`HEALTH_CHANGES_KEPT`] times.
+            ///
+            /// [`HEALTH_CHANGES_KEPT`]: crate::HEALTH_CHANGES_KEPT
+            read health_changes(
+                endpoint: EndpointId, page: Page<HealthChangeNumber>, order: Order
+            ) -> Vec<HealthChange> = |reading| health::changes(reading, endpoint, page, order);
 
-    /// How the condition of an endpoint has changed: the newest [`HEALTH_CHANGES_KEPT`] times.
-    ///
-    /// [`HEALTH_CHANGES_KEPT`]: crate::HEALTH_CHANGES_KEPT
-    fn health_changes(
-        &self,
-        endpoint: EndpointId,
-        page: Page<HealthChangeNumber>,
-        order: Order,
-    ) -> Read<Vec<HealthChange>>;
+            /// For each origin, as URLs begin with it (`https://example.com/`), whether the organization, or only this
+            /// application of it, has an endpoint there.
+            read has_endpoints_at(org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Vec<bool>
+                = |reading| operations::endpoint::has_endpoints_at(reading, org, app, &starts);
 
-    /// For each origin, as URLs begin with it (`https://example.com/`), whether the organization, or only this
-    /// application of it, has an endpoint there.
-    fn has_endpoints_at(&self, org: OrgId, app: Option<AppId>, starts: Vec<String>) -> Read<Vec<bool>>;
+            /// For each application whether it is one of the organization's.
+            read are_of(org: OrgId, apps: Vec<AppId>) -> Vec<bool>
+                = |reading| operations::application::are_of(reading, org, &apps);
 
-    /// For each application whether it is one of the organization's.
-    fn are_of(&self, org: OrgId, apps: Vec<AppId>) -> Read<Vec<bool>>;
+            /// The policies of all organizations, by organization and name.
+            read policies() -> Vec<OwnPolicy> = |reading| policy::all(reading);
 
-    /// The policies of all organizations, by organization and name.
-    fn policies(&self) -> Read<Vec<OwnPolicy>>;
+            /// The wire profiles of all organizations, by organization and name.
+            read profiles() -> Vec<OwnProfile> = |reading| profile::all(reading);
 
-    /// The wire profiles of all organizations, by organization and name.
-    fn profiles(&self) -> Read<Vec<OwnProfile>>;
+            /// The organizations of which notices wait, by id.
+            background_read notice_organizations(after: Option<OrgId>, limit: usize) -> Vec<OrgId>
+                = |reading| notice::organizations(reading, after, limit);
 
-    /// The organizations of which notices wait, by id.
-    fn notice_organizations(&self, after: Option<OrgId>, limit: usize) -> Read<Vec<OrgId>>;
+            /// The oldest notices of an organization that nobody has taken care of, in the order of their commits.
+            background_read notices(org: OrgId, limit: usize) -> Vec<(NoticeNumber, Notice)>
+                = |reading| notice::oldest(reading, org, limit);
 
-    /// The oldest notices of an organization that nobody has taken care of, in the order of their commits.
-    fn notices(&self, org: OrgId, limit: usize) -> Read<Vec<(NoticeNumber, Notice)>>;
+            /// The event types of all organizations, by organization and name.
+            read event_types() -> Vec<EventType> = |reading| event_type::all(reading);
 
-    /// The event types of all organizations, by organization and name.
-    fn event_types(&self) -> Read<Vec<EventType>>;
-
-    /// A small value that belongs to the installation as a whole.
-    fn setting(&self, name: &'static str) -> Read<Option<Vec<u8>>>;
-
-    /// Stores it unless one is there; returns the one that is there afterwards.
-    fn settle_setting(&self, name: &'static str, value: Vec<u8>, done: Done<Vec<u8>>);
+            /// A small value that belongs to the installation as a whole.
+            read setting(name: &'static str) -> Option<Vec<u8>> = |reading| setting::read(reading, name);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What was sent to an address, and to no endpoint that somebody has made.
 
-use crate::{DeliveryState, DeliveryView, ListPage, ListRange, Message, Read};
+use crate::operations::dispatch;
+use crate::{DeliveryState, DeliveryView, ListPage, ListRange, Message};
 use aldaba_delivery::{AppId, MessageId};
 
 /// Why something was dispatched.
@@ -62,9 +63,15 @@ pub struct Dispatch {
     pub policy: String,
 }
 
-pub trait Dispatches {
-    fn dispatches(&self, query: DispatchesQuery) -> Read<ListPage<Dispatch, MessageId>>;
+contract! {
+    pub trait Dispatches {
+        reads {
+            read dispatches(query: DispatchesQuery) -> ListPage<Dispatch, MessageId>
+                = |reading| dispatch::list(reading, &query);
 
-    /// `None`: there is no such message, or it was not dispatched.
-    fn dispatch(&self, app: AppId, message: MessageId) -> Read<Option<Dispatch>>;
+            /// `None`: there is no such message, or it was not dispatched.
+            read dispatch(app: AppId, message: MessageId) -> Option<Dispatch>
+                = |reading| dispatch::one(reading, app, message);
+        }
+    }
 }

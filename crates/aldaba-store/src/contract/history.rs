@@ -1,8 +1,9 @@
 //! What is read about the past.
 
+use crate::operations::{attempt, delivery, message};
 use crate::{
     AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, Message,
-    MessagesQuery, PendingDelivery, Read, ResourceKey, Seq,
+    MessagesQuery, PendingDelivery, ResourceKey, Seq,
 };
 use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, Reason, SkipReason, Timestamp};
 use bytes::Bytes;
@@ -150,30 +151,42 @@ impl DeliveryStatus {
     }
 }
 
-pub trait History {
-    /// By id or event id.
-    fn message(&self, app: AppId, key: ResourceKey) -> Read<Option<Message>>;
+contract! {
+    pub trait History {
+        reads {
+            /// By id or event id.
+            read message(app: AppId, key: ResourceKey) -> Option<Message>
+                = |reading| message::find(reading, app, &key);
 
-    /// Newest first when descending.
-    fn messages(&self, query: MessagesQuery) -> Read<ListPage<Message, MessageId>>;
+            /// Newest first when descending.
+            walk messages(query: MessagesQuery) -> ListPage<Message, MessageId>
+                = |reading, slice| message::list(reading, slice, &query);
 
-    /// Those of these messages that are there, without their payloads.
-    fn bare_messages(&self, app: AppId, messages: Vec<MessageId>) -> Read<Vec<Message>>;
+            /// Those of these messages that are there, without their payloads.
+            read bare_messages(app: AppId, messages: Vec<MessageId>) -> Vec<Message>
+                = |reading| message::all_bare(reading, app, &messages);
 
-    fn attempts(&self, query: AttemptsQuery) -> Read<ListPage<Attempt, AttemptId>>;
+            walk attempts(query: AttemptsQuery) -> ListPage<Attempt, AttemptId>
+                = |reading, slice| attempt::list(reading, slice, &query);
 
-    /// How many attempts a query is about, up to the limit of its page.
-    fn count_attempts(&self, query: AttemptsQuery) -> Read<BoundedCount>;
+            /// How many attempts a query is about, up to the limit of its page.
+            walk count_attempts(query: AttemptsQuery) -> BoundedCount
+                = |reading, slice| attempt::count(reading, slice, &query);
 
-    /// One attempt of a message.
-    fn attempt(&self, message: MessageId, attempt: AttemptId) -> Read<Option<Attempt>>;
+            /// One attempt of a message.
+            read attempt(message: MessageId, attempt: AttemptId) -> Option<Attempt>
+                = |reading| attempt::one(reading, message, attempt);
 
-    /// In the order of the messages.
-    fn endpoint_messages(&self, query: EndpointMessagesQuery) -> Read<ListPage<EndpointMessage, MessageId>>;
+            /// In the order of the messages.
+            walk endpoint_messages(query: EndpointMessagesQuery) -> ListPage<EndpointMessage, MessageId>
+                = |reading, slice| message::of_endpoint(reading, slice, &query);
 
-    /// The deliveries of one message, in the order of their numbers.
-    fn deliveries(&self, message: MessageId) -> Read<Vec<DeliveryStatus>>;
+            /// The deliveries of one message, in the order of their numbers.
+            read deliveries(message: MessageId) -> Vec<DeliveryStatus>
+                = |reading| delivery::of_message(reading, message);
 
-    /// How many deliveries wait, in all.
-    fn waiting(&self) -> Read<u64>;
+            /// How many deliveries wait, in all.
+            read waiting() -> u64 = |reading| delivery::total_waiting(reading);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What the lanes read: which deliveries wait, in the order of their turns.
 
-use crate::{Content, Endpoint, KeptEndpoint, Read};
+use crate::operations::{delivery, due_times, gate, lanes, retention, stop_dates};
+use crate::{Content, Endpoint, KeptEndpoint};
 use aldaba_delivery::{AppId, EndpointId, Gate, GateKey, MessageId, OrgId, Timestamp};
 use bytes::Bytes;
 
@@ -168,52 +169,65 @@ pub struct GateRecord {
     pub why: String,
 }
 
-pub trait Lanes {
-    /// Waiting deliveries of one endpoint, in the order of their turns or of their places.
-    fn due(&self, query: DueQuery) -> Read<Vec<PendingDelivery>>;
+contract! {
+    pub trait Lanes {
+        reads {
+            /// Waiting deliveries of one endpoint, in the order of their turns or of their places.
+            read due(query: DueQuery) -> Vec<PendingDelivery> = |reading| lanes::due(reading, query);
 
-    fn lanes(&self, query: LanesQuery) -> Read<LanesPage>;
+            background_read lanes(query: LanesQuery) -> LanesPage = |reading| lanes::lanes(reading, query);
 
-    /// What waits for an endpoint and whose clock started before a moment.
-    fn started_before(&self, query: StartedQuery) -> Read<StartedPage>;
+            /// What waits for an endpoint and whose clock started before a moment.
+            read started_before(query: StartedQuery) -> StartedPage
+                = |reading| stop_dates::started_before(reading, query);
 
-    /// Those of the endpoints for which something waits whose clock started before a moment.
-    fn have_started_before(&self, endpoints: Vec<(EndpointId, Timestamp)>) -> Read<Vec<EndpointId>>;
+            /// Those of the endpoints for which something waits whose clock started before a moment.
+            read have_started_before(endpoints: Vec<(EndpointId, Timestamp)>) -> Vec<EndpointId>
+                = |reading| stop_dates::have_started_before(reading, &endpoints);
 
-    /// What these messages say; `None` where it is gone.
-    fn contents(&self, messages: Vec<(AppId, MessageId)>) -> Read<Vec<Option<Content>>>;
+            /// What these messages say; `None` where it is gone.
+            read contents(messages: Vec<(AppId, MessageId)>) -> Vec<Option<Content>>
+                = |reading| lanes::contents(reading, &messages);
 
-    /// Whether a message has this payload; `None`: it is not kept any more. One of another length is not
-    /// read: a caller that sends little must not make a store read much.
-    fn has_payload(&self, app: AppId, message: MessageId, payload: Bytes) -> Read<Option<bool>> {
-        let read = self.contents(vec![(app, message)]);
-        Box::pin(async move { Ok(read.await?.pop().flatten().map(|content| content.payload == payload)) })
+            /// Whether a message has this payload; `None`: it is not kept any more. One of another length is not
+            /// read: a caller that sends little must not make a store read much.
+            read has_payload(app: AppId, message: MessageId, payload: Bytes) -> Option<bool>
+                = |reading| lanes::has_payload(reading, app, message, &payload);
+
+            /// Endpoints by id, deleted ones included: their waiting deliveries still have to end.
+            read lane_endpoints(endpoints: Vec<EndpointId>) -> Vec<Endpoint>
+                = |reading| Ok(lanes::targets(reading, &endpoints)?.into_iter().map(|target| target.endpoint).collect());
+
+            /// The same, with what binds all lanes of an application.
+            read lane_targets(endpoints: Vec<EndpointId>) -> Vec<LaneTarget>
+                = |reading| lanes::targets(reading, &endpoints);
+
+            /// All endpoints, in the order of application and id.
+            background_read kept_endpoints(
+                after: Option<(AppId, EndpointId)>, limit: usize
+            ) -> Vec<KeptEndpoint> = |reading| retention::kept_endpoints(reading, after, limit);
+
+            /// Applications that are deleted and still have a history, by id.
+            background_read deleted_applications(after: Option<AppId>, limit: usize) -> Vec<AppId>
+                = |reading| retention::deleted_applications(reading, after, limit);
+
+            /// Nothing is found for an application that is there.
+            background_read orphans(query: OrphansQuery) -> OrphansPage
+                = |reading| lanes::orphans(reading, query);
+
+            /// All that are kept, in the order of their keys.
+            read gates() -> Vec<GateRecord> = |reading| gate::all(reading);
+
+            /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
+            read future_deliveries(after: LanePosition, limit: usize) -> Vec<FutureDelivery>
+                = |reading| due_times::future_deliveries(reading, after, limit);
+
+            /// When the next delivery of an ordered endpoint is to take its place ([`Change::SequenceDue`](crate::Change)).
+            background_read next_sequencing_at() -> Option<Timestamp>
+                = |reading| delivery::next_sequencing_at(reading);
+
+            /// When something last happened, by the rows that were written last; `None`: nothing has.
+            read newest_moment() -> Option<Timestamp> = |reading| reading.newest_moment();
+        }
     }
-
-    /// Endpoints by id, deleted ones included: their waiting deliveries still have to end.
-    fn lane_endpoints(&self, endpoints: Vec<EndpointId>) -> Read<Vec<Endpoint>>;
-
-    /// The same, with what binds all lanes of an application.
-    fn lane_targets(&self, endpoints: Vec<EndpointId>) -> Read<Vec<LaneTarget>>;
-
-    /// All endpoints, in the order of application and id.
-    fn kept_endpoints(&self, after: Option<(AppId, EndpointId)>, limit: usize) -> Read<Vec<KeptEndpoint>>;
-
-    /// Applications that are deleted and still have a history, by id.
-    fn deleted_applications(&self, after: Option<AppId>, limit: usize) -> Read<Vec<AppId>>;
-
-    /// Nothing is found for an application that is there.
-    fn orphans(&self, query: OrphansQuery) -> Read<OrphansPage>;
-
-    /// All that are kept, in the order of their keys.
-    fn gates(&self) -> Read<Vec<GateRecord>>;
-
-    /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
-    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Read<Vec<FutureDelivery>>;
-
-    /// When the next delivery of an ordered endpoint is to take its place ([`Change::SequenceDue`](crate::Change)).
-    fn next_sequencing_at(&self) -> Read<Option<Timestamp>>;
-
-    /// When something last happened, by the rows that were written last; `None`: nothing has.
-    fn newest_moment(&self) -> Read<Option<Timestamp>>;
 }

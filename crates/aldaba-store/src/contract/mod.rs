@@ -1,5 +1,38 @@
 //! What the server may ask of a store: a trait and a file for each thing, and the values that they speak of.
 
+/// Declares a part of the contract, with the operation behind each call: what it takes, what comes of it, and for a write the
+/// [`Op`](crate::operations::Op) that the writer gets, for a read how and by which operation the answer is found.
+macro_rules! contract {
+    (
+        $(#[$trait_doc:meta])*
+        pub trait $trait:ident {
+            $(writes {
+                $($(#[$write_doc:meta])*
+                $write:ident($($given:ident: $given_type:ty),+) -> $outcome:ty = $op:ident($($operand:expr),+);)+
+            })?
+            $(reads {
+                $($(#[$read_doc:meta])*
+                $how:ident $read:ident($($asked:ident: $asked_type:ty),*) -> $answer:ty = |$($scope:ident),+| $find:expr;)+
+            })?
+        }
+    ) => {
+        $(#[$trait_doc])*
+        pub trait $trait {
+            $($($(#[$write_doc])* fn $write(&self, $($given: $given_type,)+ done: $crate::Done<$outcome>);)+)?
+            $($($(#[$read_doc])* fn $read(&self, $($asked: $asked_type),*) -> $crate::Read<$answer>;)+)?
+        }
+
+        impl<B: $crate::Backend> $trait for B {
+            $($(fn $write(&self, $($given: $given_type,)+ done: $crate::Done<$outcome>) {
+                self.write($crate::operations::Op::$op($($operand),+), $crate::operations::Reply::$op(done));
+            })+)?
+            $($(fn $read(&self, $($asked: $asked_type),*) -> $crate::Read<$answer> {
+                self.$how(move |$($scope),+| $find)
+            })+)?
+        }
+    };
+}
+
 mod audit;
 mod content;
 mod credentials;
@@ -21,7 +54,7 @@ mod write;
 
 pub use audit::{
     Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
-    AuditSubject, AuditWalk, Audits, FieldChange, FieldValues, MASK,
+    AuditSubject, Audits, FieldChange, FieldValues, MASK,
 };
 pub use content::{Content, Message, NewMessage};
 pub use credentials::{ApiKey, Credentials, KeyScope, PortalExpiry, RevokedToken};

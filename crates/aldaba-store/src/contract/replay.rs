@@ -4,7 +4,8 @@
 //! opens deliveries for those that it wants, and keeps how far it has come: all in one commit. So
 //! a replay that a crash has cut off goes on where it was, and opens nothing twice.
 
-use crate::{Done, Order, Page, PendingDelivery, Read};
+use crate::operations::replay;
+use crate::{Order, Page, PendingDelivery};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, ReplayId, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,20 +137,26 @@ pub struct ReplaysQuery {
     pub order: Order,
 }
 
-pub trait Replays {
-    /// A replay that is not running is left as it is. Everything else that waits to be written goes first.
-    fn step_replay(&self, step: ReplayStep, done: Done<ReplayStepped>);
+contract! {
+    pub trait Replays {
+        writes {
+            /// A replay that is not running is left as it is. Everything else that waits to be written goes first.
+            step_replay(step: ReplayStep) -> ReplayStepped = StepReplay(step);
+        }
+        reads {
+            read replay(org: OrgId, id: ReplayId) -> Option<Replay>
+                = |reading| replay::find(reading, org, id);
+            read replays(query: ReplaysQuery) -> Vec<Replay> = |reading| replay::list(reading, query);
 
-    fn replay(&self, org: OrgId, id: ReplayId) -> Read<Option<Replay>>;
+            /// Those of all organizations, in the order they were made.
+            read running_replays() -> Vec<Replay> = |reading| replay::running(reading);
 
-    fn replays(&self, query: ReplaysQuery) -> Read<Vec<Replay>>;
-
-    /// Those of all organizations, in the order they were made.
-    fn running_replays(&self) -> Read<Vec<Replay>>;
-
-    /// How many messages a new replay would open deliveries for: looks at `look` rows from `after` on, or at
-    /// fewer where that takes long.
-    fn count_replay(&self, replay: Replay, after: Option<MessageId>, look: usize) -> Read<ReplayCount>;
+            /// How many messages a new replay would open deliveries for: looks at `look` rows from `after` on, or at
+            /// fewer where that takes long.
+            count count_replay(replay: Replay, after: Option<MessageId>, look: usize) -> ReplayCount
+                = |reading, slice| replay::count_matches(reading, slice, &replay, after, look);
+        }
+    }
 }
 
 impl Replay {

@@ -1,8 +1,9 @@
 //! Inbound doors: each takes in the webhooks of one sender, for the application that it owns.
 
+use crate::operations::{message, source};
 use crate::{
-    DeliveryState, DeliveryStatus, DeliveryView, Done, ListPage, ListRange, Message, Order, Page,
-    PendingDelivery, Read, ResourceKey, Seq,
+    DeliveryState, DeliveryStatus, DeliveryView, ListPage, ListRange, Message, Order, Page, PendingDelivery,
+    ResourceKey, Seq,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Reason, SourceId, Timestamp};
 use std::collections::BTreeMap;
@@ -232,24 +233,35 @@ impl SourceEventsQuery {
     }
 }
 
-pub trait Sources {
-    /// By id or uid.
-    fn source(&self, org: OrgId, key: ResourceKey) -> Read<Option<Source>>;
+contract! {
+    pub trait Sources {
+        writes {
+            /// Opens the rounds that [`ReopenEvent::targets`] names, in one commit. Empty: there was nothing to open.
+            reopen_event(reopen: ReopenEvent) -> Vec<(EndpointId, PendingDelivery)> = Reopen(reopen);
+        }
+        reads {
+            /// By id or uid.
+            read source(org: OrgId, key: ResourceKey) -> Option<Source>
+                = |reading| source::find(reading, org, &key);
 
-    /// Whose token this is the digest of, though it may count no longer.
-    fn source_of_token(&self, digest: [u8; 32]) -> Read<Option<Source>>;
+            /// Whose token this is the digest of, though it may count no longer.
+            read source_of_token(digest: [u8; 32]) -> Option<Source>
+                = |reading| source::of_token(reading, &digest);
 
-    /// The one that owns an application.
-    fn source_of_application(&self, app: AppId) -> Read<Option<SourceId>>;
+            /// The one that owns an application.
+            read source_of_application(app: AppId) -> Option<SourceId>
+                = |reading| source::of_application(reading, app);
 
-    fn sources(&self, org: OrgId, page: Page<SourceId>, order: Order) -> Read<Vec<Source>>;
+            read sources(org: OrgId, page: Page<SourceId>, order: Order) -> Vec<Source>
+                = |reading| source::list(reading, org, page, order);
 
-    /// In the order of the messages.
-    fn source_events(&self, query: SourceEventsQuery) -> Read<ListPage<SourceEvent, MessageId>>;
+            /// In the order of the messages.
+            walk source_events(query: SourceEventsQuery) -> ListPage<SourceEvent, MessageId>
+                = |reading, slice| message::of_source(reading, slice, &query);
 
-    /// Opens the rounds that [`ReopenEvent::targets`] names, in one commit. Empty: there was nothing to open.
-    fn reopen_event(&self, reopen: ReopenEvent, done: Done<Vec<(EndpointId, PendingDelivery)>>);
-
-    /// By event id or by the message's id.
-    fn source_event(&self, app: AppId, key: ResourceKey) -> Read<Option<SourceEvent>>;
+            /// By event id or by the message's id.
+            read source_event(app: AppId, key: ResourceKey) -> Option<SourceEvent>
+                = |reading| source::event(reading, app, &key);
+        }
+    }
 }

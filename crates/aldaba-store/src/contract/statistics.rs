@@ -4,7 +4,7 @@
 //! Counters of an endpoint are kept by the minute. Those of hours that are over are summed up, so that a month
 //! is a few hundred of them, and minutes stay for the edges.
 
-use crate::{Done, Read};
+use crate::operations::statistics;
 use aldaba_delivery::{AppId, EndpointId, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -67,28 +67,29 @@ pub struct SumUp {
     pub last: bool,
 }
 
-pub trait Statistics {
-    /// Attempts of an endpoint, from the minute of `since` to the minute before or in which `until` lies.
-    fn endpoint_attempts(
-        &self,
-        endpoint: EndpointId,
-        since: Timestamp,
-        until: Timestamp,
-    ) -> Read<AttemptCounts>;
+contract! {
+    pub trait Statistics {
+        writes {
+            /// Sums up in one commit that takes a few milliseconds: how many of the endpoints are dealt with. A step
+            /// that is repeated changes nothing.
+            sum_up(step: SumUp) -> usize = SumUp(step);
+        }
+        reads {
+            /// Attempts of an endpoint, from the minute of `since` to the minute before or in which `until` lies.
+            read endpoint_attempts(endpoint: EndpointId, since: Timestamp, until: Timestamp) -> AttemptCounts
+                = |reading| statistics::endpoint_attempts(reading, endpoint, since, until);
 
-    /// `None`: there are more counters than may be read.
-    fn application_attempts(
-        &self,
-        query: ApplicationAttemptsQuery,
-    ) -> Read<Option<BTreeMap<String, AttemptCounts>>>;
+            /// `None`: there are more counters than may be read.
+            read application_attempts(
+                query: ApplicationAttemptsQuery
+            ) -> Option<BTreeMap<String, AttemptCounts>> = |reading| reading.application_attempts(&query);
 
-    /// Up to which hour all counters are summed up.
-    fn summed_through(&self) -> Read<Hour>;
+            /// Up to which hour all counters are summed up.
+            background_read summed_through() -> Hour = |reading| statistics::hours_summed(reading);
 
-    /// Those of these endpoints that have counters of minutes which are to be summed up.
-    fn unsummed(&self, endpoints: Vec<EndpointId>, through: Hour) -> Read<Vec<EndpointId>>;
-
-    /// Sums up in one commit that takes a few milliseconds: how many of the endpoints are dealt with. A step
-    /// that is repeated changes nothing.
-    fn sum_up(&self, step: SumUp, done: Done<usize>);
+            /// Those of these endpoints that have counters of minutes which are to be summed up.
+            background_read unsummed(endpoints: Vec<EndpointId>, through: Hour) -> Vec<EndpointId>
+                = |reading| statistics::unsummed(reading, &endpoints, through);
+        }
+    }
 }

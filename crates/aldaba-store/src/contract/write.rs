@@ -1,8 +1,9 @@
 //! The two writes of the hot path: an event comes in, a result is recorded.
 
+use crate::operations::attempt;
 use crate::{
-    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMessage, Notice, Read,
-    Seq, Trigger,
+    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMessage, Notice, Seq,
+    Trigger,
 };
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
@@ -31,15 +32,19 @@ impl<T> fmt::Debug for Done<T> {
     }
 }
 
-/// Takes events in.
-pub trait Accepts {
-    /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
-    /// when too many operations or bytes are waiting, or it would have to wait too long.
-    fn accept(&self, batch: Vec<Accept>, done: Done<Vec<Accepted>>);
+contract! {
+    /// Takes events in.
+    pub trait Accepts {
+        writes {
+            /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
+            /// when too many operations or bytes are waiting, or it would have to wait too long.
+            accept(batch: Vec<Accept>) -> Vec<Accepted> = Accept(batch);
 
-    /// The message that was accepted with an idempotency key. It is looked up in the order of the writes: an accept that
-    /// was submitted before is found. [`Error::Busy`] as for [`Self::accept`].
-    fn find_accepted(&self, app: AppId, digest: RequestDigest, done: Done<Option<MessageId>>);
+            /// The message that was accepted with an idempotency key. It is looked up in the order of the writes: an accept
+            /// that was submitted before is found. [`Error::Busy`] as for [`Self::accept`].
+            find_accepted(app: AppId, digest: RequestDigest) -> Option<MessageId> = FindAccepted(app, digest);
+        }
+    }
 }
 
 /// One event, matched to its endpoints.
@@ -172,18 +177,24 @@ pub enum Accepted {
     Refused(String),
 }
 
-/// Records what happened to deliveries.
-pub trait Records {
-    /// One commit for the whole batch: attempt rows, transitions, health, gates and counters. Never
-    /// refused as busy: the number of results is bounded by the requests in flight.
-    fn record(&self, batch: Vec<Record>, done: Done<Vec<Recorded>>);
+contract! {
+    /// Records what happened to deliveries.
+    pub trait Records {
+        writes {
+            /// One commit for the whole batch: attempt rows, transitions, health, gates and counters. Never
+            /// refused as busy: the number of results is bounded by the requests in flight.
+            record(batch: Vec<Record>) -> Vec<Recorded> = Record(batch);
 
-    /// An attempt that was made by hand for a delivery that does not wait, or for a message that the endpoint
-    /// was never sent. It is kept in the history, and a success settles the delivery.
-    fn record_manual(&self, resent: ManualRecord, done: Done<()>);
-
-    /// The attempt by hand that was recorded with this key.
-    fn attempt_of_key(&self, app: AppId, digest: RequestDigest) -> Read<Option<AttemptId>>;
+            /// An attempt that was made by hand for a delivery that does not wait, or for a message that the endpoint
+            /// was never sent. It is kept in the history, and a success settles the delivery.
+            record_manual(resent: ManualRecord) -> () = RecordManual(Box::new(resent));
+        }
+        reads {
+            /// The attempt by hand that was recorded with this key.
+            read attempt_of_key(app: AppId, digest: RequestDigest) -> Option<AttemptId>
+                = |reading| attempt::of_key(reading, app, &digest);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -226,11 +237,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it plans a retry. An attempt by hand leaves the plan as it was.
-    pub fn plans_retry(&self) -> bool {
-        self.counts() && matches!(self.transition, Transition::Retry { .. })
-    }
-
     /// Whether it uses up one of the attempts that the policy allows: one by hand does not.
     pub fn counts(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.trigger.counts())

@@ -1,11 +1,14 @@
 //! Everything that is in a database, and what was removed from it where somebody keeps that: simulations judge a run by all
 //! that ever was.
 
+pub use super::application::version;
+pub use super::delivery::{of_message as deliveries, one as delivery};
+
 use super::column::{FromRow, from_row};
 use super::retention::SettledPosition;
 use super::stored::columns;
-use super::transaction::{ReadingExt, values};
-use super::{Reading, Result, Statement, application, audit, delivery, message, replay, source, statistics};
+use super::transaction::{ReadingExt, statements, values};
+use super::{Reading, Result, Statement, audit, delivery, lanes, message, replay, source, statistics};
 use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
@@ -30,6 +33,8 @@ pub struct Everything {
     pub audit: Vec<AuditEntry>,
     pub minutes: Vec<Counted>,
     pub hours: Vec<Counted>,
+    /// Messages of a day, by whose quota they count for.
+    pub messages_of_day: BTreeMap<(i64, [u8; 20]), i64>,
     /// Up to here minutes are summed up as hours.
     pub hours_summed: Hour,
     /// How many deliveries wait, as it is counted.
@@ -83,35 +88,28 @@ both! {
     HOURS: "endpoint_hour", "endpoint, hour, attempts, successes, delivered, dead";
 }
 
-static APPLICATIONS: Statement = Statement::new(|| "SELECT id FROM application WHERE deleted = 0".into());
-static AUDIT: Statement = Statement::new(|| format!("SELECT {} FROM audit", audit::COLUMNS));
-static PAYLOADS: Statement = Statement::new(|| "SELECT message, payload FROM expunged_payload".into());
-static WAITING: Statement =
-    Statement::new(|| format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS));
-static LAST_SETTLED: Statement = Statement::new(|| {
+statements! {
+    unlisted:
+    APPLICATIONS = "SELECT id FROM application WHERE deleted = 0";
+    AUDIT = format!("SELECT {} FROM audit", audit::COLUMNS);
+    MESSAGE_COUNTS = "SELECT day, owner, count FROM message_count";
+    PAYLOADS = "SELECT message, payload FROM expunged_payload";
+    WAITING = format!("SELECT {} FROM delivery WHERE state = 0", delivery::COLUMNS);
+    OF_APPLICATION = format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>());
+    NAMED = "SELECT id FROM message WHERE app = ?1 AND event_id = ?2 ORDER BY id LIMIT 1";
+    HAS_EVENT = format!("{} UNION ALL {} LIMIT 1", event_among("message"), event_among("removed_message"));
+    NEWER = "SELECT policy, count(*) FROM endpoint JOIN delivery ON delivery.endpoint = endpoint.id
+        WHERE endpoint.app = ?1 AND state = 1 AND (settled_at > ?2 OR settled_at = ?2 AND seq > ?3)
+        GROUP BY policy";
+}
+
+fn event_among(table: &str) -> String {
     format!(
-        "SELECT {} FROM delivery WHERE endpoint = ?1 AND state <> 0 ORDER BY seq DESC LIMIT 1",
-        delivery::COLUMNS
+        "SELECT 1 FROM {table} WHERE app = ?1 AND CASE WHEN ?2 IS NULL
+         THEN coalesce((SELECT e.payload FROM expunged_payload AS e WHERE e.message = {table}.id), payload) = ?3
+         ELSE event_id = ?2 END"
     )
-});
-static OF_APPLICATION: Statement =
-    Statement::new(|| format!("SELECT {} FROM endpoint WHERE app = ?1", columns::<Endpoint>()));
-static NAMED: Statement = Statement::new(|| {
-    "SELECT id FROM message WHERE app = ?1 AND event_id = ?2 ORDER BY id LIMIT 1".to_owned()
-});
-static HAS_EVENT: Statement = Statement::new(|| {
-    let among = |table: &str| {
-        format!("SELECT 1 FROM {table} WHERE app = ?1 AND CASE WHEN ?2 IS NULL
-            THEN coalesce((SELECT e.payload FROM expunged_payload AS e WHERE e.message = {table}.id), payload) = ?3
-            ELSE event_id = ?2 END")
-    };
-    format!("{} UNION ALL {} LIMIT 1", among("message"), among("removed_message"))
-});
-static NEWER: Statement = Statement::new(|| {
-    "SELECT policy, count(*) FROM endpoint JOIN delivery ON delivery.endpoint = endpoint.id
-     WHERE endpoint.app = ?1 AND state = 1 AND (settled_at > ?2 OR settled_at = ?2 AND seq > ?3) GROUP BY policy"
-        .to_owned()
-});
+}
 
 impl Everything {
     pub fn read(reading: &dyn Reading) -> Result<Self> {
@@ -126,6 +124,8 @@ impl Everything {
         let (deliveries, removed) = DELIVERIES.read::<DeliveryStatus>(reading)?;
         let kept_deliveries = deliveries.iter().map(|delivery| delivery.seq).collect();
         let (there, removed_endpoints) = ENDPOINTS.read::<Endpoint>(reading)?;
+        let counts: Vec<(i64, [u8; 20], i64)> = reading.all(&MESSAGE_COUNTS, values![])?;
+        let messages_of_day = counts.into_iter().map(|(day, owner, count)| ((day, owner), count)).collect();
         Ok(Self {
             removed_endpoints: removed_endpoints.iter().map(|endpoint| endpoint.id).collect(),
             endpoints: by_id(there, removed_endpoints),
@@ -135,6 +135,7 @@ impl Everything {
             audit: reading.all(&AUDIT, values![])?,
             minutes: all(MINUTES.read(reading)?),
             hours: all(HOURS.read(reading)?),
+            messages_of_day,
             hours_summed: statistics::hours_summed(reading)?,
             waiting: delivery::total_waiting(reading)?,
             applications: reading.all(&APPLICATIONS, values![])?.into_iter().collect(),
@@ -178,21 +179,14 @@ pub fn endpoints(reading: &dyn Reading) -> Result<BTreeMap<EndpointId, Endpoint>
     Ok(by_id(there, removed))
 }
 
+/// A deleted one too.
+pub fn endpoint(reading: &dyn Reading, id: EndpointId) -> Result<Option<Endpoint>> {
+    Ok(lanes::targets(reading, &[id])?.pop().map(|target| target.endpoint))
+}
+
 /// Every endpoint and address of an application, deleted ones too.
 pub fn endpoints_of(reading: &dyn Reading, app: AppId) -> Result<Vec<Endpoint>> {
     reading.all(&OF_APPLICATION, values![app])
-}
-
-pub fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
-    application::version(reading, app)
-}
-
-pub fn delivery(reading: &dyn Reading, seq: Seq) -> Result<Option<DeliveryStatus>> {
-    delivery::one(reading, seq)
-}
-
-pub fn deliveries(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryStatus>> {
-    delivery::of_message(reading, message)
 }
 
 /// All deliveries that wait.
@@ -229,9 +223,4 @@ pub fn failed_rounds(reading: &dyn Reading, app: AppId, event_id: &str) -> Resul
     let reopen = ReopenEvent { app, message, wanting: Vec::new(), now: Timestamp::MIN };
     let targets = reopen.targets(&source::rounds(reading, message)?, |_| false);
     Ok(targets.into_iter().filter_map(|(_, settled)| settled).collect())
-}
-
-/// The newest delivery of an endpoint that waits no more.
-pub fn last_settled(reading: &dyn Reading, endpoint: EndpointId) -> Result<Option<DeliveryStatus>> {
-    reading.one(&LAST_SETTLED, values![endpoint])
 }

@@ -7,10 +7,9 @@ pub(crate) mod audit;
 mod change;
 mod configuration;
 mod counting;
+mod delivering;
 #[cfg(feature = "simulation")]
 pub mod everything;
-pub(crate) mod gate;
-pub(crate) mod health;
 mod messages;
 mod monotonic;
 pub(crate) mod notice;
@@ -24,8 +23,9 @@ pub(crate) use configuration::{
     api_key, application, endpoint, event_type, policy, profile, setting, source, token,
 };
 pub(crate) use counting::{counters, quota, statistics};
-pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, result, source_states};
-pub(crate) use sql::{codes, column, lists, names, stored, transaction};
+pub(crate) use delivering::{accepting, due_times, gate, health, lanes, recording, stop_dates};
+pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, source_states};
+pub(crate) use sql::{codes, column, lists, stored, transaction};
 
 pub use column::Row;
 pub use counters::{Counters, TypeCounts};
@@ -37,8 +37,9 @@ pub use retention::{
 };
 pub use transaction::{Reading, Result, Statement, Transaction, Value};
 
-use crate::{Accept, Accepted, Error, Record, Recorded};
-use aldaba_delivery::MessageId;
+use crate::{Accepted, Error, Recorded};
+use aldaba_delivery::{AppId, MessageId};
+use std::collections::HashMap;
 
 /// What the operations are held to.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,8 @@ pub struct Batch<'a> {
     pub clock: &'a Monotonic,
     pub numbers: &'a mut Numbers,
     pub counters: &'a mut Counters,
+    /// The versions of the applications that accepts have looked up; `None`: there is no such application.
+    pub versions: HashMap<AppId, Option<u64>>,
     /// Whether what the database refuses fails alone. It costs statements, so a batch is run without it first.
     pub isolates: bool,
 }
@@ -96,47 +99,34 @@ impl Batch<'_> {
     }
 }
 
-/// The writes that a backend has statements of its own for.
-pub trait HotWrites {
-    fn accept(&mut self, batch: &mut Batch<'_>, accept: &Accept) -> Result<Accepted>;
-
-    fn record(&mut self, batch: &mut Batch<'_>, record: &Record) -> Result<Recorded>;
-
-    /// A change may raise a version that accepts have looked up.
-    fn forget_versions(&mut self);
-}
-
 /// Carries out one operation. Where parts are isolated, one that is refused fails alone.
-pub fn apply(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<Result<OpOutcome>> {
+pub fn apply(batch: &mut Batch<'_>, op: &Op) -> Result<Result<OpOutcome>> {
     let isolates = batch.isolates;
-    match batch.part(|batch| apply_part(batch, hot, op)) {
+    match batch.part(|batch| apply_part(batch, op)) {
         Err(error) if !(isolates && matches!(error, Error::Refused(_))) => Err(error),
         outcome => Ok(outcome),
     }
 }
 
-fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result<OpOutcome> {
+fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
     Ok(match op {
         Op::Accept(accepts) => {
-            OpOutcome::Accept(
-                batch.each(accepts, Accepted::Refused, |batch, accept| hot.accept(batch, accept))?,
-            )
+            OpOutcome::Accept(batch.each(accepts, Accepted::Refused, accepting::accept)?)
         }
         Op::FindAccepted(app, digest) => {
             let found = keys::find_request(batch.tx, app.as_bytes(), digest)?;
             OpOutcome::FindAccepted(found.map(MessageId::from_bytes))
         }
         Op::Record(records) => {
-            OpOutcome::Record(
-                batch.each(records, Recorded::Refused, |batch, record| hot.record(batch, record))?,
-            )
+            OpOutcome::Record(batch.each(records, Recorded::Refused, recording::record)?)
         }
         Op::Reopen(reopen) => {
             OpOutcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
         }
-        Op::RecordManual(resent) => OpOutcome::RecordManual(result::resent(batch, resent)?),
+        Op::RecordManual(resent) => OpOutcome::RecordManual(recording::resent(batch, resent)?),
         Op::Change(change, entry) => {
-            hot.forget_versions();
+            // It may raise versions that accepts of this batch have looked up.
+            batch.versions.clear();
             OpOutcome::Change(change::change(batch, change, entry.as_deref())?)
         }
         Op::StepReplay(step) => {
@@ -160,6 +150,7 @@ fn apply_part(batch: &mut Batch<'_>, hot: &mut dyn HotWrites, op: &Op) -> Result
 #[cfg(any(test, feature = "conformance"))]
 pub fn statements() -> Vec<&'static Statement> {
     [
+        accepting::statements(),
         api_key::statements(),
         application::statements(),
         attempt::statements(),
@@ -168,24 +159,27 @@ pub fn statements() -> Vec<&'static Statement> {
         delivery::statements(),
         delivery_list::statements(),
         dispatch::statements(),
+        due_times::statements(),
         endpoint::statements(),
         event_type::statements(),
         gate::statements(),
         health::statements(),
         keys::statements(),
+        lanes::statements(),
         message::statements(),
         notice::statements(),
         numbers::statements(),
         policy::statements(),
         profile::statements(),
         quota::statements(),
+        recording::statements(),
         replay::all_statements(),
-        result::statements(),
         retention::all_statements(),
         setting::statements(),
         source::statements(),
         source_states::statements(),
         statistics::statements(),
+        stop_dates::statements(),
         token::statements(),
     ]
     .concat()

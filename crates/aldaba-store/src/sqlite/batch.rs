@@ -2,13 +2,15 @@
 
 use super::commits;
 use super::failure::describe;
-use super::hot::{Hot, Reader, Types};
+use super::reader::Reader;
 use super::transaction::SqliteTransaction;
+use super::types::Types;
 use crate::operations::{
     self, Batch, Counters, Monotonic, Numbers, Op, OpOutcome, Result, Rules, TypeCounts,
 };
-use crate::{Error, HotReads};
+use crate::{BackendReads, Error};
 use rusqlite::Connection;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How often the writer waits for a lock that another program holds on the file, each time for as long as the connection's busy
@@ -29,9 +31,9 @@ pub struct Database {
 
 /// Sees every operation of a batch from inside of its transaction. Simulations write down what happened by it.
 pub trait Observer {
-    fn before(&mut self, _reading: &dyn HotReads, _op: &Op) {}
+    fn before(&mut self, _reading: &dyn BackendReads, _op: &Op) {}
 
-    fn after(&mut self, _reading: &dyn HotReads, _op: &Op, _outcome: &OpOutcome) {}
+    fn after(&mut self, _reading: &dyn BackendReads, _op: &Op, _outcome: &OpOutcome) {}
 }
 
 /// Looks away.
@@ -92,18 +94,18 @@ impl Database {
     ) -> Result<(Vec<Result<OpOutcome>>, TypeCounts)> {
         let reader = Reader { connection: &self.connection, types: &self.types };
         let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
-        let mut hot = Hot::new(&self.connection);
         let mut batch = Batch {
             tx: &tx,
             rules: self.rules,
             clock: &self.clock,
             numbers: &mut self.numbers,
             counters: &mut counters,
+            versions: HashMap::new(),
             isolates,
         };
         let apply = |op| {
             observer.before(&reader, op);
-            let outcome = operations::apply(&mut batch, &mut hot, op)?;
+            let outcome = operations::apply(&mut batch, op)?;
             if let Ok(outcome) = &outcome {
                 observer.after(&reader, op, outcome);
             }

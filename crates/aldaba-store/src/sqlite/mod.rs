@@ -10,7 +10,6 @@ mod connect;
 mod cost;
 mod failure;
 mod files;
-mod hot;
 mod lock;
 mod migrations;
 mod open;
@@ -20,12 +19,14 @@ mod pace;
 #[cfg(test)]
 mod plan;
 mod queue;
+mod reader;
 mod readers;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod space;
 mod threads;
 mod transaction;
+mod types;
 mod watchdog;
 mod watermark;
 mod writer;
@@ -37,13 +38,12 @@ pub use open::{OpenError, in_memory};
 pub use opening::{Loss, Opening};
 pub use options::Options;
 #[cfg(feature = "simulation")]
-pub use simulated::{Planted, in_memory_for_good, plant};
+pub use simulated::{Planted, in_memory_for_good, plant, without_bugs};
 
-use crate::backend::{Backend, HotReads};
+use crate::backend::{Backend, BackendReads};
 use crate::operations::{Op, Reply, Result};
 use crate::{Error, Read, RestartedTask, Store};
 use failure::Failure;
-use hot::Types;
 use parking_lot::Mutex;
 use queue::WriteQueue;
 use readers::Readers;
@@ -55,6 +55,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use threads::Threads;
 use tokio::sync::watch;
+use types::Types;
 
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Backend for SqliteStore {
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         self.readers.read(&self.failure, &self.types, read)
     }

@@ -3,12 +3,12 @@
 use super::batch::Database;
 use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
-use super::hot::Types;
 use super::lock::FolderLock;
 use super::queue::{self, Room, WriteQueue};
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
+use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
 use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};
@@ -92,20 +92,20 @@ pub(super) fn start(
 ) -> Result<SqliteStore, OpenError> {
     let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::unreadable(file, &error))?);
     let connections =
-        (0..options.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
+        (0..options.store.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
-    let marks = Marks { low: options.low_space_bytes, reserve: options.reserve_bytes };
-    let threads = Threads::new(options.clock.clone());
-    let space = Space::watch(&options.folder, marks, &threads).map_err(OpenError::Thread)?;
+    let marks = Marks { low: options.store.low_space_bytes, reserve: options.store.reserve_bytes };
+    let threads = Threads::new(options.store.clock.clone());
+    let space = Space::watch(&options.store.folder, marks, &threads).map_err(OpenError::Thread)?;
     let limits = queue::Limits {
-        room: Room { operations: options.queue_operations, bytes: options.queue_bytes },
-        wait: options.queue_wait,
+        room: Room { operations: options.store.queue_operations, bytes: options.store.queue_bytes },
+        wait: options.store.queue_wait,
         batch: Room { operations: options.batch_operations, bytes: options.batch_bytes },
     };
-    let queue = Arc::new(WriteQueue::new(limits, options.clock.clone()));
+    let queue = Arc::new(WriteQueue::new(limits, options.store.clock.clone()));
     let failure = Arc::new(Failure::none());
     let (readers, reader_threads) =
-        Readers::start(connections, options.queue_reads, options.read_limit, &threads)
+        Readers::start(connections, options.store.queue_reads, options.store.read_limit, &threads)
             .map_err(OpenError::Thread)?;
     connect::copy_log_at_close(&connection, file)?;
     let closed = watch::Sender::new(false);
@@ -113,8 +113,8 @@ pub(super) fn start(
     let writer = Writer {
         database: Database {
             connection,
-            rules: Rules { endpoints_per_application: options.endpoints_per_application },
-            clock: options.clock.clone(),
+            rules: Rules { endpoints_per_application: options.store.endpoints_per_application },
+            clock: options.store.clock.clone(),
             types: Arc::clone(&types),
             numbers: Numbers::default(),
             committed: 0,
@@ -141,9 +141,9 @@ pub(super) fn start(
         readers,
         failure,
         log_pages,
-        clock: options.clock.clone(),
+        clock: options.store.clock.clone(),
         types,
-        count_time: options.read_limit / COUNT_SHARE,
+        count_time: options.store.read_limit / COUNT_SHARE,
         closed,
         space,
         threads,

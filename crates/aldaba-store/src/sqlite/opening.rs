@@ -2,9 +2,9 @@
 //! changed.
 
 use super::files::{self, NewFiles};
-use super::hot::newest_moment;
 use super::lock::FolderLock;
 use super::migrations::Progress;
+use super::reader::newest_moment;
 use super::transaction::SqliteTransaction;
 use super::watermark::{Mark, StoredMark, Watermark};
 use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};
@@ -34,7 +34,7 @@ impl Opening {
     /// Takes the folder, and refuses a database that this version cannot use or that has gone back.
     pub fn begin(options: &Options) -> Result<Self, OpenError> {
         connect::check_version()?;
-        let folder = &options.folder;
+        let folder = &options.store.folder;
         let failed = |source| OpenError::Folder { folder: folder.clone(), source };
         let mut new_files = NewFiles::default();
         new_files.make_folder(folder).map_err(failed)?;
@@ -87,7 +87,7 @@ impl Opening {
         // Held until what is new has been kept or removed.
         let lock = Arc::new(self.lock);
         let mut new_files = self.new_files;
-        let folder = &options.folder;
+        let folder = &options.store.folder;
         for name in [files::DATABASE, files::LOG, files::LOG_INDEX, files::RESERVE, files::WATERMARK] {
             new_files.watch(folder.join(name));
         }
@@ -100,7 +100,7 @@ impl Opening {
             None => connect::unchanging(file)?,
         };
         connect::writer(&connection, file, options.largest_file_pages)?;
-        let (clock, begun) = (&options.clock, options.clock.now());
+        let (clock, begun) = (&options.store.clock, options.store.clock.now());
         let report = |Progress { step, of }| {
             let elapsed = clock.now().saturating_sub(begun);
             tracing::info!(step, of, ?elapsed, "bringing the database to the schema of this version");
@@ -120,7 +120,7 @@ impl Opening {
 
     /// Compares the database with the watermark.
     fn look(&mut self) -> Result<(), OpenError> {
-        let folder = self.options.folder.clone();
+        let folder = self.options.store.folder.clone();
         let failed = |source| OpenError::Folder { folder: folder.clone(), source };
         let watermark = Watermark::read(&folder.join(files::WATERMARK)).map_err(failed)?;
         let committed = match size(&self.file).map_err(failed)? {
@@ -142,13 +142,13 @@ impl Opening {
         match judge(watermark, committed, self.in_file, has_log) {
             // Nothing good comes of both together.
             Err(Loss::Mixed { found, expected }) => Err(OpenError::Mixed { folder, found, expected }),
-            Err(loss) if !self.options.accept_older_data => Err(OpenError::GoneBack { folder, loss }),
+            Err(loss) if !self.options.store.accept_older_data => Err(OpenError::GoneBack { folder, loss }),
             Err(loss) => {
                 tracing::warn!("the database has gone back: {loss} Older data is accepted, as was asked for");
                 Ok(())
             }
             Ok(()) => {
-                if self.options.accept_older_data {
+                if self.options.store.accept_older_data {
                     tracing::warn!(
                         "older data may be accepted, and there is none: take that out again, or a loss goes unnoticed"
                     );
@@ -161,7 +161,7 @@ impl Opening {
     fn last_commit(&mut self) -> Result<u64, OpenError> {
         // SQLite makes these where they are missing.
         for name in [files::LOG, files::LOG_INDEX] {
-            self.new_files.watch(self.options.folder.join(name));
+            self.new_files.watch(self.options.store.folder.join(name));
         }
         // Closed before the next one is opened.
         self.in_file = connect::file_alone(&self.file).ok().and_then(|alone| commits::in_file(&alone));

@@ -82,6 +82,23 @@ fn statements_with_a_choice_take_the_index_that_was_made_for_them() {
         ("FROM attempt WHERE (success = 0", "attempt_unusual (endpoint=? AND id>? AND id<?)"),
         ("FROM attempt WHERE endpoint", "attempt_endpoint (endpoint=? AND id>? AND id<?)"),
         ("SELECT settled_at, seq FROM delivery WHERE state = 1", "delivery_delivered (endpoint=?"),
+        (
+            "WHERE state = 0 AND endpoint = ?1 AND due_at = ?2 AND seq > ?3",
+            "delivery_lane (endpoint=? AND due_at=? AND rowid>?)",
+        ),
+        ("AND coalesce(place, seq) > ?2", "delivery_in_order (endpoint=? AND <expr>>?)"),
+        ("AND due_at <= ?3", "COVERING INDEX delivery_due (due_at=? AND seq>?)"),
+        ("AND due_at > ?1\n        ORDER BY", "COVERING INDEX delivery_due (due_at=? AND seq>?)"),
+        (
+            "SELECT id FROM endpoint WHERE app = ?1 AND id > ?2",
+            "COVERING INDEX endpoint_walk (app=? AND id>?)",
+        ),
+        ("AND clock_start > ?2", "delivery_tried (endpoint=? AND clock_start=? AND rowid>?)"),
+        ("AND endpoint = ?1 AND clock_start < ?2", "delivery_tried (endpoint=? AND clock_start<?)"),
+        (
+            "SELECT 1 FROM delivery WHERE state = 0 AND endpoint = ?1 AND due_at < ?2",
+            "delivery_lane (endpoint=? AND due_at<?)",
+        ),
     ] {
         let found: Vec<_> =
             operations::statements().into_iter().filter(|one| one.text().contains(part)).collect();

@@ -1,10 +1,11 @@
 //! The readers: threads with a read-only connection each, and a limit of time for every read.
 
 use super::failure::Failure;
-use super::hot::{Reader, Types};
+use super::reader::Reader;
 use super::threads::Threads;
+use super::types::Types;
 use super::watchdog::Watchdog;
-use crate::backend::HotReads;
+use crate::backend::BackendReads;
 use crate::{Error, Read};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
@@ -74,7 +75,7 @@ impl Readers {
     pub(super) fn read<T, F>(&self, failure: &Arc<Failure>, types: &Arc<Types>, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T, Error> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T, Error> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
         let (failure, types) = (Arc::clone(failure), Arc::clone(types));

@@ -12,7 +12,7 @@ const PARAMETERS: [Type; 3] = [Type::INT8, Type::TEXT, Type::BYTEA];
 const COLUMNS: [Type; 4] = [Type::INT8, Type::INT4, Type::TEXT, Type::BYTEA];
 
 #[test]
-fn postgresql_runs_every_statement_of_the_operations_with_the_types_that_they_hand_over_and_read() {
+fn postgresql_runs_every_statement_of_the_operations_with_their_types() {
     with_schema(async |mut client| {
         let (statements, mut wrong) = (operations::statements(), Vec::new());
         assert!(statements.len() > 250, "only {} statements", statements.len());

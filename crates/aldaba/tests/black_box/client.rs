@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// A POST that lies beside the API. Each header ends its line.
-    pub(crate) fn knock(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
+    pub(crate) fn post_inbound(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
         self.send(&format!("POST {path}"), headers, body)
     }
 

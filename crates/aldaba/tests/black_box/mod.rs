@@ -1,6 +1,6 @@
-//! The server as its users meet it: a process, its port, its command line.
+//! The server as users run it: a process, its port, its command line.
 //!
-//! Blocking and small on purpose: what drives the server shares no code with it.
+//! The driver is blocking and small, and shares no code with the server.
 
 #![allow(dead_code, unused_imports, reason = "each test uses its own part of this module")]
 
@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_aldaba");
 
@@ -109,6 +110,23 @@ pub(crate) fn token(data: &Path) -> String {
         .expect("the command runs");
     assert!(output.status.success(), "token create: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a token is text").trim().to_owned()
+}
+
+/// Polls until a condition holds; fails after a minute.
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(wait_at_most(Duration::from_secs(60), condition), "not within a minute: {what}");
+}
+
+/// Polls until a condition holds, and returns whether it does.
+pub(crate) fn wait_at_most(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    const POLL_DELAY: Duration = Duration::from_millis(20);
+    for _ in 0..limit.as_millis() / POLL_DELAY.as_millis() {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(POLL_DELAY);
+    }
+    condition()
 }
 
 pub(crate) fn free_address() -> SocketAddr {

@@ -41,8 +41,8 @@ impl Receiver {
     }
 
     /// The next arrival, or `None` if none comes in time.
-    pub(crate) fn next(&self, patience: std::time::Duration) -> Option<Arrival> {
-        self.arrivals.recv_timeout(patience).ok()
+    pub(crate) fn next(&self, timeout: std::time::Duration) -> Option<Arrival> {
+        self.arrivals.recv_timeout(timeout).ok()
     }
 }
 

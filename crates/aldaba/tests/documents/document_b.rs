@@ -29,7 +29,7 @@ fn b1_and_b4_two_to_the_n_seconds_up_to_4096_and_158_attempts_the_last_at_602110
 }
 
 #[test]
-fn b2_while_a_host_looks_down_nothing_goes_to_it_but_a_probe_and_others_are_not_held() {
+fn b2_while_a_host_looks_down_it_gets_only_probes_and_others_are_not_held() {
     play(async {
         let other = "https://other.example/hook";
         let down = |arrival: &Arrival| arrival.url.starts_with("https://down.example/");

@@ -212,7 +212,7 @@ fn b4_a_shorter_stop_date_ends_what_waits_also_if_it_is_not_due_for_long() {
 }
 
 #[test]
-fn b4_what_somebody_replays_gets_an_attempt_however_late() {
+fn b4_a_replayed_delivery_gets_an_attempt_however_late() {
     play(async {
         let stage = Stage::with(two_minutes(), |_| status(500)).await;
         let (app, messages) = behind_a_hold(&stage, 1, json!({})).await;
@@ -233,7 +233,7 @@ fn b4_what_somebody_replays_gets_an_attempt_however_late() {
 }
 
 #[test]
-fn b4_the_organization_hears_of_every_delivery_that_ends_by_its_stop_date() {
+fn b4_the_organization_is_notified_of_every_delivery_that_ends_by_its_stop_date() {
     play(async {
         let ops = "https://ops.example/hook";
         let answer = move |url: &str| status(if url == ops { 200 } else { 500 });

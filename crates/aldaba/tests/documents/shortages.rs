@@ -35,7 +35,7 @@ fn an_hour_without_sockets_costs_no_attempt_and_no_health() {
 }
 
 #[test]
-fn a_shortage_that_lasts_is_recorded_and_ends_as_the_policy_says() {
+fn a_lasting_shortage_is_recorded_and_ends_according_to_the_policy() {
     play(async {
         let stage = Stage::new(|_| shortage()).await;
         let app = stage.application().await;

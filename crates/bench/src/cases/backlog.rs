@@ -1,5 +1,4 @@
-//! A million deliveries that wait for one endpoint: what they cost in memory, what they do to others,
-//! and how soon they leave when the receiver is back.
+//! A million pending deliveries of one endpoint: their memory, their effect on other endpoints, and the restart.
 
 use crate::Result;
 use crate::api::Api;
@@ -11,7 +10,7 @@ use crate::numbers::{counted, largest};
 use crate::receiver::{Behaviour, Receiver, url};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Server;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -28,12 +27,12 @@ const MOST_GROWTH_MIB: f64 = 64.0;
 const MOST_LATENCY_MS: f64 = 50.0;
 const MOST_RESTART_SECONDS: f64 = 2.0;
 const MESSAGES_TO_OTHERS: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What every round starts from.
+/// The starting point of every round.
 struct Prepared {
-    /// Where the receiver of the backlog is, and is silent until it is told to answer.
+    /// The address of the backlog's receiver, which does not answer until told to.
     address: SocketAddr,
     without: TempDir,
     with: TempDir,
@@ -42,13 +41,13 @@ struct Prepared {
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let waiting = suite.count(WAITING, 2_000);
     let (running, drain) = (suite.seconds(20.0, 3.0), suite.seconds(5.0, 1.0));
-    suite.say(NAME, &format!("making {} waiting deliveries", counted(waiting)));
+    suite.say(NAME, &format!("creating {} pending deliveries", counted(waiting)));
     let prepared = prepare(suite, waiting)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
         let (mut without, mut with) = (f64::NAN, f64::NAN);
         let folder = suite.copy(&prepared.with)?;
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let _silent = Hole::start(prepared.address)?;
             match side {
                 Side::A => {
@@ -109,7 +108,7 @@ fn prepare(suite: &Suite, waiting: usize) -> Result<Prepared> {
     let without = suite.empty_folder()?;
     let mut path = String::new();
     suite.fill(&without, async |api| {
-        // A policy without host control, so that no gate stands between a restart and the first delivery.
+        // A policy without host control, so that no gate delays the first delivery after a restart.
         let endpoint = NewEndpoint::new(url(address, Behaviour::AtOnce, 0)).policy("quick");
         path = application(api, vec![endpoint]).await?;
         Ok(())
@@ -127,7 +126,7 @@ fn memory_after(server: &Server, seconds: f64) -> Result<f64> {
     server.resident()
 }
 
-/// Messages to an endpoint of another application, one at a time; their latencies in milliseconds.
+/// Sends messages to an endpoint of another application, one at a time; returns the latencies in milliseconds.
 fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
     let receiver = suite.receiver()?;
     let endpoint = NewEndpoint::new(receiver.url(Behaviour::AtOnce, 1));
@@ -139,15 +138,15 @@ fn to_others(suite: &Suite, api: &Api) -> Result<Vec<f64>> {
         open(api, Traffic::to(&path), schedule).await
     })?;
     all_accepted(&sent)?;
-    receiver.wait_for_different(MESSAGES_TO_OTHERS, PATIENCE);
+    receiver.wait_for_different(MESSAGES_TO_OTHERS, WAIT_TIMEOUT);
     Ok(receiver.arrivals().iter().map(|arrival| millis(arrival.latency())).collect())
 }
 
-/// Seconds from the start of the process to its first delivery, and what it delivers a second then.
+/// Seconds from the start of the process to its first delivery, and its deliveries per second after that.
 fn restart(suite: &Suite, folder: &TempDir, address: SocketAddr, drain: f64) -> Result<(f64, f64)> {
     let receiver = Receiver::start(address)?;
     let server = suite.launch(folder).start()?;
-    if !receiver.wait_for(1, PATIENCE) {
+    if !receiver.wait_for(1, WAIT_TIMEOUT) {
         return Ok((f64::INFINITY, 0.0));
     }
     let first = receiver.arrivals().first().map(|arrival| arrival.at).ok_or("nothing arrived")?;

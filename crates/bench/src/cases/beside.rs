@@ -1,4 +1,4 @@
-//! What neighbours do to healthy endpoints: the time from POST to arrival, without and with them.
+//! The effect of neighbours on healthy endpoints: the time from POST to arrival, without and with neighbours.
 
 use crate::Result;
 use crate::api::Api;
@@ -11,10 +11,10 @@ use crate::suite::{Side, Suite};
 use crate::tenants::{NewEndpoint, application};
 use std::time::Duration;
 
-/// How much later the slowest hundredth may arrive beside neighbours: one or the other.
+/// The allowed delay of the slowest hundredth with neighbours: the factor or the difference.
 const MOST_TIMES: f64 = 1.2;
 const MOST_MORE_MS: f64 = 2.0;
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 256;
 const BYTES: usize = 256;
 
@@ -36,7 +36,7 @@ impl Steady {
         urls.map(NewEndpoint::new).collect()
     }
 
-    /// Makes the application anew, so that nothing is known of its endpoints yet, and measures.
+    /// Creates a new application, so that its endpoints have no history, and measures.
     pub(super) fn measure(
         &self,
         suite: &Suite,
@@ -49,13 +49,13 @@ impl Steady {
         self.measure_all(suite, api, receiver, vec![endpoints], self.endpoints)
     }
 
-    /// The same with an application for each endpoint, which get the messages by turns.
+    /// The same with one application for each endpoint; messages alternate between them.
     pub(super) fn measure_apart(&self, suite: &Suite, api: &Api, receiver: &Receiver) -> Result<Latency> {
         let apart = self.healthy(receiver).into_iter().map(|endpoint| vec![endpoint]);
         self.measure_all(suite, api, receiver, apart.collect(), 1)
     }
 
-    /// `each`: at how many healthy endpoints a message arrives.
+    /// `each`: the number of healthy endpoints of a message.
     fn measure_all(
         &self,
         suite: &Suite,
@@ -82,9 +82,9 @@ impl Steady {
         })?;
         let accepted = sent.iter().filter(|sent| sent.accepted()).count();
         let expected = accepted * each;
-        let until = clock::now() + clock::nanos(PATIENCE);
+        let until = clock::now() + clock::nanos(WAIT_TIMEOUT);
         let mut latencies = self.latencies(receiver);
-        // Neighbours' arrivals count too, so how many to wait for is not known.
+        // Arrivals at neighbours count too, so the number to wait for is unknown.
         while latencies.len() < expected && clock::now() < until {
             receiver.wait_for(receiver.count() + 1, Duration::from_millis(100));
             latencies = self.latencies(receiver);
@@ -92,7 +92,7 @@ impl Steady {
         Ok(Latency {
             p50: percentile(&latencies, 50.0),
             p99: percentile(&latencies, 99.0),
-            // What was not accepted is missing too.
+            // Rejected messages count as missing.
             missing: (self.messages() * each).saturating_sub(latencies.len()),
         })
     }
@@ -103,7 +103,7 @@ impl Steady {
     }
 }
 
-/// From the moment a POST was due to its arrival at an endpoint, in milliseconds.
+/// Milliseconds from the due time of a POST to its arrival at an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Latency {
     p50: f64,

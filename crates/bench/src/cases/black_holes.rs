@@ -1,4 +1,4 @@
-//! Tens of thousands of endpoints that take connections and never answer, beside ten that do.
+//! Tens of thousands of endpoints that accept connections and never answer, next to ten endpoints that answer.
 
 use super::beside::{Steady, bars};
 use crate::Result;
@@ -9,7 +9,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::numbers::counted;
 use crate::receiver::{Behaviour, url};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 pub(super) const NAME: &str = "black-holes";
 
 const APPLICATIONS: usize = 8;
-/// Where they are: one host alone would get no more than its own cap (ADR 16).
+/// The hosts: one host alone would be limited by its own cap (ADR 16).
 const HOSTS: usize = 64;
 const ENDPOINTS: usize = 40_000;
-/// Connections to holes that must be open before it is measured. One organization alone may have 1,536: three quarters of the
-/// half of the cap that lanes share which are not known to answer (ADR 4).
+/// Connections to silent endpoints that must be open before the measurement. One organization may have 1,536: three
+/// quarters of the half of the cap that lanes share which are not known to answer (ADR 4).
 const OPEN: usize = 1_450;
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -34,11 +34,11 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let wanted = suite.count(OPEN, 20);
     let addresses = addresses()?;
     let receiver = suite.receiver()?;
-    suite.say(NAME, &format!("making {} endpoints", counted(endpoints)));
+    suite.say(NAME, &format!("creating {} endpoints", counted(endpoints)));
     let prepared = prepare(suite, &addresses, endpoints)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let hole = Hole::at_all(&addresses)?;
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             let server = suite.launch(&folder).start()?;
@@ -69,7 +69,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// Addresses of this machine with a port that is free at the first of them.
+/// Addresses of this machine with one port that is free on the first.
 fn addresses() -> Result<Vec<SocketAddr>> {
     let port = free_address()?.port();
     Ok((1..=HOSTS)
@@ -78,13 +78,13 @@ fn addresses() -> Result<Vec<SocketAddr>> {
 }
 
 fn fill(hole: &Hole, wanted: usize) {
-    let until = clock::now() + clock::nanos(PATIENCE);
+    let until = clock::now() + clock::nanos(WAIT_TIMEOUT);
     while hole.open() < wanted && clock::now() < until {
         sleep(Duration::from_millis(20));
     }
 }
 
-/// A folder where every endpoint has one delivery that waits.
+/// A folder where every endpoint has one pending delivery.
 fn prepare(suite: &Suite, addresses: &[SocketAddr], endpoints: usize) -> Result<TempDir> {
     let (folder, _hole) = (suite.empty_folder()?, Hole::at_all(addresses)?);
     suite.fill(&folder, async |api| {

@@ -1,4 +1,4 @@
-//! Messages that go to fifty endpoints of one host each.
+//! Messages to fifty endpoints of one host.
 
 use super::saturation::straight;
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::numbers::{counted, percentile};
 use crate::receiver::{Behaviour, different};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ const ENDPOINTS: usize = 50;
 const CONNECTIONS: usize = 64;
 const LEAST_SHARE: f64 = 0.30;
 const MAX_P99_MS: f64 = 250.0;
-/// As many as an organization may have to one host, unless told otherwise.
+/// The default limit of an organization for one host.
 const MAX_CONNECTIONS: f64 = 128.0;
-/// For `limit`, so that it lasts long enough to be measured.
+/// The count for `limit`, large enough to measure.
 const LIMIT_MESSAGES: usize = 20_000;
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a second copy of a message is waited for.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait for second copies of messages.
 const DUPLICATES: Duration = Duration::from_millis(500);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -31,7 +31,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
         let (mut limit, mut rate) = (f64::NAN, f64::NAN);
-        for side in by_turns(round) {
+        for side in alternating(round) {
             match side {
                 Side::A => limit = straight(suite, of_limit)?,
                 Side::B => rate = through(suite, messages, &mut sheet)?,
@@ -57,7 +57,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// Deliveries a second, from the first POST to the last arrival.
+/// Deliveries per second, from the first POST to the last arrival.
 fn through(suite: &Suite, messages: usize, sheet: &mut Sheet) -> Result<f64> {
     let (folder, receiver) = (suite.empty_folder()?, suite.receiver()?);
     let server = suite.launch(&folder).start()?;
@@ -67,7 +67,7 @@ fn through(suite: &Suite, messages: usize, sheet: &mut Sheet) -> Result<f64> {
     let (cpu, deliveries) = (server.cpu()?, messages * ENDPOINTS);
     let until = Until::Count(messages as u64);
     let sent = suite.load.block_on(closed(api, Traffic::to(&path), CONNECTIONS, until))?;
-    let arrived = receiver.wait_for_different(deliveries, PATIENCE);
+    let arrived = receiver.wait_for_different(deliveries, WAIT_TIMEOUT);
     let cpu = server.cpu()? - cpu;
     all_accepted(&sent)?;
     receiver.wait_for(usize::MAX, DUPLICATES);

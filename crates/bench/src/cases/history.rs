@@ -1,4 +1,4 @@
-//! Lists of attempts and statistics of an endpoint with a million attempts, against one with a thousand.
+//! Lists of attempts and statistics of an endpoint with a million attempts, compared with one with a thousand.
 
 use crate::Result;
 use crate::api::Api;
@@ -14,14 +14,14 @@ pub(super) const NAME: &str = "history";
 
 const MANY: usize = 1_000_000;
 const FEW: usize = 1_000;
-/// Of each question in a round.
+/// Repetitions of each query in a round.
 const REQUESTS: usize = 500;
 const MOST_ROUNDS: usize = 3;
 const MOST_MS: f64 = 10.0;
-/// What tokens of the command line speak for.
+/// The organization of tokens of the command line.
 const ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
 
-/// What is asked, and whether the answer must be quick however many attempts there are.
+/// The queries, by name.
 const QUESTIONS: [(&str, &str); 8] = [
     ("50 attempts", "/attempt/endpoint/{e}?limit=50"),
     ("50 from the middle", "/attempt/endpoint/{e}?limit=50&iterator={middle}"),
@@ -69,7 +69,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
         for number in 0..QUESTIONS.len() {
-            // By turns, the one that is asked first too.
+            // Alternates which endpoint is queried first.
             let mut order: Vec<&Side> = sides.iter().collect();
             order.rotate_left(round % 2);
             for side in order {
@@ -98,7 +98,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// How long each answer takes, in milliseconds.
+/// The duration of each answer, in milliseconds.
 async fn ask(api: &Api, path: &str, requests: usize) -> Result<Vec<f64>> {
     let mut connection = api.connect().await?;
     let mut took = Vec::with_capacity(requests);

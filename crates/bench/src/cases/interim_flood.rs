@@ -1,4 +1,4 @@
-//! Endpoints that answer with interim heads (1xx) without end, beside ten that answer.
+//! Endpoints that answer with interim heads (1xx) endlessly, next to ten endpoints that answer.
 
 use super::beside::{Steady, bars};
 use crate::Result;
@@ -8,15 +8,15 @@ use crate::flood::InterimFlood;
 use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::receiver::{Behaviour, url};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 
 pub(super) const NAME: &str = "interim-flood";
 
-/// In each of two organizations: that of the healthy endpoints, and another one.
+/// Flooding endpoints in each of two organizations: that of the healthy endpoints, and another.
 const ENDPOINTS: usize = 50;
-/// For each of them, posted before the measurement. Under `quick` each is tried four times during it.
+/// Messages for each of them, posted before the measurement. Under `quick` each is attempted four times meanwhile.
 const MESSAGES: u64 = 4;
 const ANOTHER: &str = "org_000000000000000000000000001";
 
@@ -26,7 +26,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let address = free_address()?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let flood = InterimFlood::start(address)?;
             let folder = suite.empty_folder()?;
             let launch = suite.launch(&folder);
@@ -62,7 +62,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// An application whose endpoints flood, with messages for them.
+/// An application with flooding endpoints and messages for them.
 async fn provoke(api: &Api, address: SocketAddr) -> Result<()> {
     let endpoint = |lane| NewEndpoint::new(url(address, Behaviour::AtOnce, lane)).policy("quick");
     let paths = vec![application(api, (0..ENDPOINTS).map(endpoint).collect()).await?];

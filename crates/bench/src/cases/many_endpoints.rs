@@ -1,5 +1,5 @@
-//! The memory for 100,000 endpoints, each with a delivery of a megabyte: with a receiver that takes
-//! them, and with one that never answers.
+//! The memory for 100,000 endpoints, each with a delivery of a megabyte: with a receiver that answers, and with one that
+//! never does.
 
 use crate::Result;
 use crate::background::free_address;
@@ -10,7 +10,7 @@ use crate::numbers::{counted, largest};
 use crate::receiver::{Behaviour, Receiver, url};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Server;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -19,28 +19,28 @@ use tempfile::TempDir;
 
 pub(super) const NAME: &str = "many-endpoints";
 
-/// Applications, and the endpoints of each: 100,000 in all, 217 messages.
+/// Applications, and the endpoints of each: 100,000 in total, 217 messages.
 const FAN_OUT: [(usize, usize); 4] = [(20, 1), (8, 10), (99, 100), (90, 1000)];
 const BYTES: usize = 1 << 20;
-/// Clients that post megabytes at the same time.
+/// Clients that post megabytes concurrently.
 const CONNECTIONS: usize = 16;
 const ANSWER_MILLIS: u64 = 5;
 const SILENCE_SECONDS: f64 = 60.0;
 const MOST_ROUNDS: usize = 2;
 const MOST_MB: f64 = 250.0;
-/// A hundred gigabytes leave in that time, or the case ends.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// The time limit for sending a hundred gigabytes.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(900);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let fan_out = FAN_OUT.map(|(apps, endpoints)| (suite.count(apps, 1), endpoints));
     let silence = suite.seconds(SILENCE_SECONDS, 5.0);
     let endpoints: usize = fan_out.iter().map(|(apps, endpoints)| apps * endpoints).sum();
     let address = free_address()?;
-    suite.say(NAME, &format!("making {} endpoints", counted(endpoints)));
+    suite.say(NAME, &format!("creating {} endpoints", counted(endpoints)));
     let (prepared, paths) = prepare(suite, address, &fan_out)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = suite.copy(&prepared)?;
             let server = suite.launch(&folder).start()?;
             match side {
@@ -48,7 +48,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
                     let receiver = Receiver::start(address)?;
                     let began = clock::now();
                     accept(suite, &server, &paths)?;
-                    let arrived = receiver.wait_for_different(endpoints, PATIENCE);
+                    let arrived = receiver.wait_for_different(endpoints, WAIT_TIMEOUT);
                     sheet.put("taken: memory at its peak, MB", 0, server.peak()? / 1e6);
                     sheet.put("missing", 0, (endpoints - arrived) as f64);
                     sheet.put("taken: delivered/s", 0, arrived as f64 / clock::seconds(clock::now() - began));
@@ -86,7 +86,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// The endpoints, without messages; and the paths to post to.
+/// Creates the endpoints without messages; returns the paths to post to.
 fn prepare(suite: &Suite, address: SocketAddr, fan_out: &[(usize, usize)]) -> Result<(TempDir, Vec<String>)> {
     let (folder, mut paths) = (suite.empty_folder()?, Vec::new());
     suite.fill(&folder, async |api| {

@@ -3,6 +3,7 @@
 mod backlog;
 mod beside;
 mod black_holes;
+mod fairness;
 mod fan_out;
 mod history;
 mod interim_flood;
@@ -13,7 +14,6 @@ mod shared_origin;
 mod silent_dns;
 mod slow_neighbours;
 mod throttle;
-mod turns;
 
 use crate::Result;
 use crate::report::Report;
@@ -22,7 +22,7 @@ use crate::suite::Suite;
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What it asks.
+    /// The question that the case answers.
     asks: &'static str,
     pub(crate) run: fn(&Suite) -> Result<Report>,
 }
@@ -30,50 +30,58 @@ pub(crate) struct Case {
 pub(crate) const ALL: &[Case] = &[
     Case {
         name: saturation::NAME,
-        asks: "how much of the machine's own limit is delivered",
+        asks: "throughput to one endpoint, as a share of the machine's own limit",
         run: saturation::run,
     },
     Case {
         name: fan_out::NAME,
-        asks: "the same of messages to fifty endpoints of one host each",
+        asks: "the same for messages to fifty endpoints of one host",
         run: fan_out::run,
     },
     Case {
         name: shared_origin::NAME,
-        asks: "what 200 silent endpoints do to fifty good ones of the same host",
+        asks: "the effect of 200 silent endpoints on fifty healthy ones of the same host",
         run: shared_origin::run,
     },
     Case {
         name: black_holes::NAME,
-        asks: "what 40,000 silent endpoints do to ten good ones",
+        asks: "the effect of 40,000 silent endpoints on ten healthy ones",
         run: black_holes::run,
     },
-    Case { name: silent_dns::NAME, asks: "the same of a name server that is silent", run: silent_dns::run },
+    Case { name: silent_dns::NAME, asks: "the effect of a silent name server", run: silent_dns::run },
     Case {
         name: slow_neighbours::NAME,
-        asks: "the same of slow endpoints beside",
+        asks: "the effect of slow endpoints of the same application",
         run: slow_neighbours::run,
     },
     Case {
         name: interim_flood::NAME,
-        asks: "the same of endpoints that answer 1xx without end",
+        asks: "the effect of endpoints that answer 1xx endlessly",
         run: interim_flood::run,
     },
-    Case { name: backlog::NAME, asks: "what a million waiting deliveries cost", run: backlog::run },
-    Case { name: many_endpoints::NAME, asks: "the memory for 100,000 endpoints", run: many_endpoints::run },
-    Case { name: throttle::NAME, asks: "whether a throttled endpoint gets its rate", run: throttle::run },
-    Case { name: overload::NAME, asks: "what twice the capacity does", run: overload::run },
+    Case {
+        name: backlog::NAME,
+        asks: "the memory and restart with a million pending deliveries",
+        run: backlog::run,
+    },
+    Case { name: many_endpoints::NAME, asks: "the memory of 100,000 endpoints", run: many_endpoints::run },
+    Case {
+        name: throttle::NAME,
+        asks: "whether a throttled endpoint gets exactly its rate",
+        run: throttle::run,
+    },
+    Case { name: overload::NAME, asks: "behaviour at twice the capacity, and recovery", run: overload::run },
     Case {
         name: history::NAME,
-        asks: "how long lists and statistics of a million attempts take",
+        asks: "the duration of lists and statistics of a million attempts",
         run: history::run,
     },
-    Case { name: turns::NAME, asks: "whether endpoints get their turns alike", run: turns::run },
+    Case { name: fairness::NAME, asks: "whether all endpoints wait equally long", run: fairness::run },
 ];
 
 pub(crate) fn named(name: &str) -> std::result::Result<&'static Case, String> {
     let found = ALL.iter().find(|case| case.name == name);
-    found.ok_or_else(|| format!("there is no such case\n\n{}", list()))
+    found.ok_or_else(|| format!("unknown case\n\n{}", list()))
 }
 
 pub(crate) fn list() -> String {

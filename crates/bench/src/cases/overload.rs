@@ -1,15 +1,14 @@
-//! Twice as many messages as the server can take: what it takes, what it refuses and how, and how soon
-//! it is itself again.
+//! Twice as many messages as the server can handle: how many it accepts, how it refuses, and how soon it recovers.
 
 use crate::Result;
 use crate::clock::{self, Nanos, SECOND, millis, nanos, seconds};
 use crate::cores::{Apart, FIRST};
-use crate::load::{Fate, Schedule, Sent, Traffic, Until, closed, open};
+use crate::load::{Schedule, SendResult, SentMessage, Traffic, Until, closed, open};
 use crate::numbers::percentile;
 use crate::receiver::{Arrival, Behaviour, Receiver};
 use crate::report::{Bar, Report, Sheet};
 use crate::server::Launch;
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -22,16 +21,16 @@ const CONNECTIONS: usize = 8192;
 const FAN_OUT: usize = 4;
 const TIMES_CAPACITY: f64 = 2.0;
 const SLOW_MILLIS: u64 = 2_000;
-/// The numbers of probes begin here, beyond those of all messages. Even ones go to the loaded endpoint,
-/// odd ones to one of another application.
+/// The numbers of probes begin here, after those of all messages. Even ones go to the loaded endpoint, odd ones to an
+/// endpoint of another application.
 const FIRST_PROBE: u64 = 1_000_000_000;
 const PROBES_A_SECOND: f64 = 40.0;
 const PROBE_SECONDS: f64 = 10.0;
-/// A probe is on time within this.
+/// A probe within this time is on time.
 const ON_TIME_MS: f64 = 20.0;
-/// So many on time in a row, and the server is itself again.
+/// The server has recovered after this many probes on time in a row.
 const IN_A_ROW: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let (finding, loading) = (suite.seconds(5.0, 1.0), suite.seconds(15.0, 2.0));
@@ -39,11 +38,11 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let _apart = Apart::new()?;
     for round in 0..suite.rounds() {
         let few = capacity(suite, CLOSED_CONNECTIONS, finding)?;
-        // Commits are shared by those who wait: more connections may get more through.
+        // Concurrent requests share commits: more connections may have a higher throughput.
         let capacity = capacity(suite, CONNECTIONS, finding)?.max(few);
         sheet.put("accepted/s, 64 connections", 0, few);
         sheet.put("capacity, accepted/s", 0, capacity);
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let behaviour = if side == Side::A { Behaviour::AtOnce } else { Behaviour::After(SLOW_MILLIS) };
             let storm = Storm::of(suite, behaviour, capacity * TIMES_CAPACITY, loading)?;
             match side {
@@ -94,7 +93,7 @@ fn capacity(suite: &Suite, connections: usize, finding: f64) -> Result<f64> {
     Ok(sent.iter().filter(|sent| sent.accepted()).count() as f64 / finding)
 }
 
-/// All clients come from one address.
+/// All clients have one address.
 fn launch(suite: &Suite, folder: &TempDir) -> Launch {
     suite.launch(folder).on(FIRST).with("ALDABA_CONNECTIONS_PER_ADDRESS", 0)
 }
@@ -103,10 +102,10 @@ fn fan_out(receiver: &Receiver, behaviour: Behaviour) -> Vec<NewEndpoint> {
     (0..FAN_OUT).map(|number| NewEndpoint::new(receiver.url(behaviour, number))).collect()
 }
 
-/// What the load met.
+/// The results of the load.
 struct Storm {
-    sent: Vec<Sent>,
-    probes: Vec<Sent>,
+    sent: Vec<SentMessage>,
+    probes: Vec<SentMessage>,
     schedule: Schedule,
     arrivals: Vec<Arrival>,
 }
@@ -137,16 +136,16 @@ impl Storm {
         })?;
         if behaviour == Behaviour::AtOnce {
             let accepted = sent.iter().chain(&probes).filter(|sent| sent.accepted()).count();
-            receiver.wait_for_different(accepted, PATIENCE);
+            receiver.wait_for_different(accepted, WAIT_TIMEOUT);
         }
         Ok(Self { sent, probes, schedule, arrivals: arrivals(&receiver) })
     }
 
-    fn accepted(&self) -> impl Iterator<Item = &Sent> {
+    fn accepted(&self) -> impl Iterator<Item = &SentMessage> {
         self.sent.iter().filter(|sent| sent.accepted())
     }
 
-    /// While the load lasted: what is answered after its end says nothing about a rate.
+    /// Accepted messages per second during the load; answers after its end are not counted.
     fn accepted_a_second(&self) -> f64 {
         let in_time = self.accepted().filter(|sent| sent.ended <= self.schedule.end()).count();
         in_time as f64 / self.schedule.seconds
@@ -155,11 +154,11 @@ impl Storm {
     fn put(&self, sheet: &mut Sheet, capacity: f64) {
         let arrived: HashMap<u64, Nanos> =
             self.arrivals.iter().map(|arrival| (arrival.stamp.number, arrival.at)).collect();
-        let refused: Vec<&Sent> =
-            self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Refused { .. })).collect();
-        let rude = refused.iter().filter(|sent| !polite(sent.fate)).count();
-        let lost = self.sent.iter().filter(|sent| matches!(sent.fate, Fate::Lost(_))).count();
-        let took = |sent: &Sent| millis(sent.took());
+        let refused: Vec<&SentMessage> =
+            self.sent.iter().filter(|sent| matches!(sent.result, SendResult::Refused { .. })).collect();
+        let rude = refused.iter().filter(|sent| !polite(sent.result)).count();
+        let lost = self.sent.iter().filter(|sent| matches!(sent.result, SendResult::Lost(_))).count();
+        let took = |sent: &SentMessage| millis(sent.took());
         let accepted: Vec<f64> = self.accepted().map(took).collect();
         let refusals: Vec<f64> = refused.into_iter().map(took).collect();
         let arrivals = self.accepted().filter_map(|sent| Some((arrived.get(&sent.number)?, sent.began)));
@@ -183,17 +182,17 @@ impl Storm {
         sheet.put("recovery of the other endpoint, s", 2, self.recovery(&arrived, |number| number % 2 == 1));
     }
 
-    /// Accepted, and never arrived.
+    /// Messages that were accepted and did not arrive.
     fn missing(&self) -> usize {
         let arrived: HashSet<u64> = self.arrivals.iter().map(|arrival| arrival.stamp.number).collect();
         self.accepted().filter(|sent| !arrived.contains(&sent.number)).count()
     }
 
-    /// Seconds from the end of the load until probes are on time again, of those that count.
+    /// Seconds from the end of the load until the selected probes are on time again.
     fn recovery(&self, arrived: &HashMap<u64, Nanos>, counts: impl Fn(u64) -> bool) -> f64 {
-        let mut probes: Vec<&Sent> = self.probes.iter().filter(|probe| counts(probe.number)).collect();
+        let mut probes: Vec<&SentMessage> = self.probes.iter().filter(|probe| counts(probe.number)).collect();
         probes.sort_unstable_by_key(|probe| probe.number);
-        let on_time = |probe: &&Sent| {
+        let on_time = |probe: &&SentMessage| {
             arrived.get(&probe.number).is_some_and(|at| millis(at.saturating_sub(probe.due)) < ON_TIME_MS)
         };
         let well = probes.windows(IN_A_ROW).find(|row| row.iter().all(on_time));
@@ -207,7 +206,7 @@ fn arrivals(receiver: &Receiver) -> Vec<Arrival> {
     receiver.arrivals().into_iter().filter(|arrival| seen.insert(arrival.stamp.number)).collect()
 }
 
-/// A refusal that tells the client what to do.
-fn polite(fate: Fate) -> bool {
-    matches!(fate, Fate::Refused { status: 429 | 503, retry_after: true })
+/// A refusal with `Retry-After`.
+fn polite(result: SendResult) -> bool {
+    matches!(result, SendResult::Refused { status: 429 | 503, retry_after: true })
 }

@@ -1,4 +1,4 @@
-//! How much of what the machine can do without a server is delivered through one.
+//! Throughput through a server, as a share of what the machine can do without one.
 
 use crate::clock::{self, Nanos, millis, seconds};
 use crate::http1::Stream;
@@ -7,7 +7,7 @@ use crate::numbers::{counted, percentile};
 use crate::payload::Stamp;
 use crate::receiver::{Behaviour, Receiver, different};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use crate::{Error, Result};
 use aldaba_signature::SigningKey;
@@ -21,11 +21,11 @@ pub(super) const NAME: &str = "saturation";
 const MESSAGES: usize = 20_000;
 const CONNECTIONS: usize = 64;
 const BYTES: usize = 1024;
-/// Straight to the receiver it is much quicker: more messages, so that it lasts about as long.
+/// Direct requests to the receiver are much faster: more messages make both measurements equally long.
 const LIMIT_TIMES: usize = 4;
 const LEAST_SHARE: f64 = 0.15;
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a second copy of a message is waited for.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait for second copies of messages.
 const DUPLICATES: Duration = Duration::from_millis(500);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -33,7 +33,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
         let (mut limit, mut run) = (f64::NAN, None);
-        for side in by_turns(round) {
+        for side in alternating(round) {
             match side {
                 Side::A => limit = straight(suite, messages)?,
                 Side::B => run = Some(through(suite, messages)?),
@@ -81,13 +81,13 @@ fn through(suite: &Suite, messages: usize) -> Result<Run> {
 
     let cpu = server.cpu()?;
     let sent = suite.load.block_on(closed(api, traffic, CONNECTIONS, Until::Count(messages as u64)))?;
-    let arrived = receiver.wait_for_different(messages, PATIENCE);
+    let arrived = receiver.wait_for_different(messages, WAIT_TIMEOUT);
     let cpu = server.cpu()? - cpu;
     all_accepted(&sent)?;
     receiver.wait_for(usize::MAX, DUPLICATES);
     let arrivals = receiver.arrivals();
     let began = sent.iter().map(|sent| sent.began).min().ok_or("nothing was sent")?;
-    // A second copy is not what is waited for.
+    // The wait for second copies is not measured.
     let last = arrivals.iter().take(messages).map(|arrival| arrival.at).max().ok_or("nothing arrived")?;
     Ok(Run {
         rate: arrived as f64 / seconds(last.saturating_sub(began)),
@@ -98,14 +98,14 @@ fn through(suite: &Suite, messages: usize) -> Result<Run> {
     })
 }
 
-/// The same payloads, signed, requests a second straight to the receiver: what the machine does without a server.
+/// The same payloads, signed, sent directly to the receiver: requests per second without a server.
 pub(super) fn straight(suite: &Suite, messages: usize) -> Result<f64> {
     let receiver = suite.receiver()?;
     let took = suite.load.block_on(send_signed(&receiver, (messages * LIMIT_TIMES) as u64))?;
     Ok(receiver.count() as f64 / seconds(took))
 }
 
-/// Returns how long it took, once there were connections.
+/// Returns the duration, not counting the connects.
 async fn send_signed(receiver: &Receiver, messages: u64) -> Result<Nanos> {
     let (address, path) = (receiver.address, Behaviour::AtOnce.path(0));
     let key = Arc::new(SigningKey::generate_hmac(*b"only for the benchmarks!"));

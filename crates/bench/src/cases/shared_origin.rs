@@ -1,4 +1,4 @@
-//! Endpoints that never answer, beside endpoints of other applications at the same host that do.
+//! Endpoints that never answer, next to endpoints of other applications at the same host that do.
 
 use super::beside::{Steady, bars};
 use crate::Result;
@@ -6,7 +6,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::numbers::counted;
 use crate::receiver::{Behaviour, Receiver};
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::thread::sleep;
 use std::time::Duration;
@@ -16,13 +16,13 @@ pub(super) const NAME: &str = "shared-origin";
 
 const SILENT: usize = 200;
 const HEALTHY: usize = 50;
-/// Never, as far as this case is concerned.
+/// Longer than this case.
 const NEVER_MILLIS: u64 = 3_600_000;
-/// With this policy a silent endpoint has an attempt of two seconds after the other, during the whole measurement.
+/// Under this policy a silent endpoint has attempts of two seconds, one after another, during the whole measurement.
 const POLICY: &str = "job-status";
 const ATTEMPT_MILLIS: usize = 2_000;
 const MESSAGES_EACH: usize = 20;
-/// After two attempts of each it is known that they are silent.
+/// After two attempts of each they are classified as silent.
 const SETTLE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
@@ -32,7 +32,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let prepared = prepare(suite, &receiver, silent)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             receiver.forget();
             let server = suite.launch(&folder).with("WEBHOOK_TIMEOUT_MS", ATTEMPT_MILLIS).start()?;
@@ -59,7 +59,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// A folder where every silent endpoint has deliveries that wait.
+/// A folder where every silent endpoint has pending deliveries.
 fn prepare(suite: &Suite, receiver: &Receiver, silent: usize) -> Result<TempDir> {
     let folder = suite.empty_folder()?;
     suite.fill(&folder, async |api| {

@@ -1,7 +1,7 @@
-//! Hundreds of host names whose name server never answers, beside ten endpoints that need none.
+//! Hundreds of host names whose name server never answers, next to ten endpoints that need no lookup.
 //!
-//! Which name servers are asked is the machine's business (`/etc/resolv.conf`), not a setting; so the
-//! server runs where that file is another one, which needs root.
+//! The machine chooses the name servers (`/etc/resolv.conf`), not a setting. So the server runs with another such file,
+//! which needs root.
 
 use super::beside::{Steady, bars};
 use crate::Result;
@@ -9,7 +9,7 @@ use crate::load::{Traffic, Until, all_accepted, closed};
 use crate::name_server::SilentNameServer;
 use crate::numbers::counted;
 use crate::report::{Bar, Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::{NewEndpoint, application};
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(super) const NAME: &str = "silent-dns";
 
 const APPLICATIONS: usize = 5;
 const NAMES: usize = 500;
-/// So that names are asked for during the whole measurement: a lookup fails after two seconds.
+/// Names are looked up during the whole measurement: a lookup fails after two seconds.
 const MESSAGES_EACH: usize = 10;
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -38,7 +38,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let prepared = prepare(suite, names, &resolv_conf)?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let folder = if side == Side::A { suite.empty_folder()? } else { suite.copy(&prepared)? };
             let before = silent.questions();
             let server = suite.launch(&folder).with_name_servers(&resolv_conf).start()?;
@@ -67,7 +67,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// Fails with words that say what is missing, before anything is measured.
+/// Fails with an explanation before anything is measured.
 fn may_mount(resolv_conf: &Path) -> Result<()> {
     let script = "mount --bind \"$1\" /etc/resolv.conf";
     let tried =

@@ -4,7 +4,7 @@ use super::beside::{Steady, bars};
 use crate::Result;
 use crate::receiver::Behaviour;
 use crate::report::{Report, Sheet};
-use crate::suite::{Side, Suite, by_turns};
+use crate::suite::{Side, Suite, alternating};
 use crate::tenants::NewEndpoint;
 
 pub(super) const NAME: &str = "slow-neighbours";
@@ -17,7 +17,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let receiver = suite.receiver()?;
     let mut sheet = Sheet::default();
     for round in 0..suite.rounds() {
-        for side in by_turns(round) {
+        for side in alternating(round) {
             let slow = steady.endpoints..steady.endpoints + if side == Side::B { SLOW } else { 0 };
             let urls = slow.map(|lane| receiver.url(Behaviour::After(SLOW_MILLIS), lane));
             let folder = suite.empty_folder()?;

@@ -1,4 +1,4 @@
-//! A throttled endpoint gets its rate, no more and no less, also through retries and restarts.
+//! A throttled endpoint gets exactly its rate, also with retries and restarts.
 
 use crate::Result;
 use crate::background::free_address;
@@ -18,14 +18,14 @@ pub(super) const NAME: &str = "throttle";
 
 const RATE: u16 = 50;
 const SECONDS: f64 = 20.0;
-/// Waiting messages, for each request that may go: enough whatever happens.
+/// Pending messages for each allowed request: enough in any case.
 const WAITING: f64 = 3.0;
-/// How far from its rate an endpoint may be, either way.
+/// The allowed deviation from the rate, in either direction.
 const TOLERANCE: f64 = 0.02;
-/// Every third message fails once; `job-status` tries it again after a second, without host control.
+/// Every third message fails once; `job-status` retries it after a second, without host control.
 const BEHAVIOUR: Behaviour = Behaviour::Fails { every: 3, tries: 1 };
 const POLICY: &str = "job-status";
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let length = suite.seconds(SECONDS, 6.0);
@@ -63,7 +63,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     Ok(Report { about, sheet, bars })
 }
 
-/// Every round must be near enough, so the farthest one is shown.
+/// Every round must be close enough, so the worst one is shown.
 fn within(sheet: &Sheet, row: &str) -> Bar {
     let farthest =
         sheet.values(row).iter().copied().max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()));
@@ -86,21 +86,21 @@ fn prepare(suite: &Suite, address: SocketAddr, messages: usize) -> Result<TempDi
     Ok(folder)
 }
 
-/// How a life of the server ends before its time.
+/// How a run of the server is interrupted.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Terminate,
     Kill,
 }
 
-/// What arrived, and from when to when the server was sending.
+/// The arrivals, and the times in which the server was sending.
 struct Run {
     arrivals: Vec<Nanos>,
     lives: Vec<(Nanos, Nanos)>,
 }
 
 impl Run {
-    /// Runs for so long after the first arrival, divided evenly into lives.
+    /// Runs for a time after the first arrival, divided evenly into runs of the server.
     fn of(suite: &Suite, folder: &TempDir, address: SocketAddr, length: f64, ends: &[End]) -> Result<Self> {
         let receiver = Receiver::start(address)?;
         let mut lives = Vec::new();
@@ -108,7 +108,7 @@ impl Run {
         let parts = ends.len() + 1;
         for life in 0..parts {
             let (before, server) = (receiver.count(), suite.launch(folder).start()?);
-            if !receiver.wait_for(before + 1, PATIENCE) {
+            if !receiver.wait_for(before + 1, WAIT_TIMEOUT) {
                 return Err("nothing arrived".into());
             }
             let first = receiver.arrivals()[before].at;
@@ -124,14 +124,14 @@ impl Run {
         Ok(Self { arrivals: receiver.arrivals().iter().map(|arrival| arrival.at).collect(), lives })
     }
 
-    /// What arrived in the lives, of what the rate allows in them.
+    /// The arrivals during the runs, as a share of those that the rate allows.
     fn share(&self) -> f64 {
         let inside = |at: &Nanos| self.lives.iter().any(|(from, to)| (from..to).contains(&at));
         let allowed: f64 = self.lives.iter().map(|(from, to)| seconds(to - from) * f64::from(RATE)).sum();
         self.arrivals.iter().filter(|at| inside(at)).count() as f64 / allowed
     }
 
-    /// In any stretch of a second, wherever it begins.
+    /// The most arrivals in any second, at any offset.
     fn most_in_a_second(&self) -> f64 {
         let mut sorted = self.arrivals.clone();
         sorted.sort_unstable();
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_is_counted_wherever_it_begins() {
+    fn a_busy_second_is_found_at_any_offset() {
         let at = |tenths: u64| tenths * SECOND / 10;
         let run = Run { arrivals: [0, 8, 9, 12, 17, 18].map(at).into(), lives: vec![(0, 2 * SECOND)] };
         assert_eq!(run.most_in_a_second(), 4.0, "8, 9, 12 and 17");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_after_the_end_of_a_life_is_not_in_its_share() {
+    fn arrivals_after_the_end_are_not_counted() {
         let run =
             Run { arrivals: vec![0, SECOND, 2 * SECOND], lives: vec![(0, SECOND), (2 * SECOND, 3 * SECOND)] };
         assert_eq!(run.share(), 2.0 / 100.0);

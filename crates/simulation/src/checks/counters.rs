@@ -84,3 +84,20 @@ pub(super) fn what_waits_is_counted(disk: &Everything, found: &mut Findings) {
         format!("{waiting} deliveries wait, and {} are counted", disk.waiting)
     });
 }
+
+/// Each day has as many messages counted for a quota as were accepted. Counts of former days may be removed; those of the newest
+/// day are there.
+pub(super) fn quotas_have_what_was_accepted(disk: &Everything, log: &Log, found: &mut Findings) {
+    let mut accepted: BTreeMap<(i64, [u8; 20]), i64> = BTreeMap::new();
+    for key in log.accepts.iter().flat_map(|accept| &accept.counted) {
+        *accepted.entry(*key).or_default() += 1;
+    }
+    let newest = accepted.keys().map(|(day, _)| *day).max();
+    for (key, accepted) in &accepted {
+        let counted = disk.messages_of_day.get(key).copied();
+        let fits = counted.map_or(Some(key.0) != newest, |counted| counted == *accepted);
+        found.require(fits, "quotas", || {
+            format!("{accepted} messages of day {}, and {counted:?} are counted", key.0)
+        });
+    }
+}

@@ -19,11 +19,11 @@ mod trouble;
 mod wire;
 
 use crate::client::Notes;
-use crate::log::{Life, LifeEnd, Log, Said};
+use crate::log::{Life, LifeEnd, Log, Resend, Said};
 use crate::world::World;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
-use std::time::Duration;
 use story::Stories;
 
 /// Something that must not be.
@@ -34,47 +34,13 @@ pub struct Violation {
     pub text: String,
 }
 
-/// How much a run was.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Volume {
-    pub simulated: Duration,
-    pub lives: usize,
-    pub messages: usize,
-    pub deliveries: usize,
-    pub requests: usize,
-    /// Of deliveries, that a replay has opened.
-    pub rounds: usize,
-    /// Manual attempts that were made, and those of them whose delivery waited.
-    pub manual: usize,
-    pub claimed: usize,
-    /// Requests to sources, and those of them that were new, repeats, repeats of what had failed, conflicts and forged.
-    pub inbound: usize,
-    pub received: usize,
-    pub duplicates: usize,
-    pub reopened: usize,
-    pub conflicts: usize,
-    pub not_verified: usize,
-    /// Commits of one application that were heard of before earlier ones of another.
-    pub overtakings: u64,
-}
+/// How much a run was: what it had of everything, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Volume(pub BTreeMap<&'static str, u64>);
 
 impl AddAssign for Volume {
     fn add_assign(&mut self, other: Self) {
-        self.simulated += other.simulated;
-        self.lives += other.lives;
-        self.messages += other.messages;
-        self.deliveries += other.deliveries;
-        self.requests += other.requests;
-        self.rounds += other.rounds;
-        self.manual += other.manual;
-        self.claimed += other.claimed;
-        self.inbound += other.inbound;
-        self.received += other.received;
-        self.duplicates += other.duplicates;
-        self.reopened += other.reopened;
-        self.conflicts += other.conflicts;
-        self.not_verified += other.not_verified;
-        self.overtakings += other.overtakings;
+        other.0.into_iter().for_each(|(name, count)| *self.0.entry(name).or_default() += count);
     }
 }
 
@@ -86,6 +52,7 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
     counters::hours_are_their_minutes(&disk, &mut found);
     counters::what_waits_is_counted(&disk, &mut found);
+    counters::quotas_have_what_was_accepted(&disk, &whole, &mut found);
     let manual = manual::requests(&disk, &whole);
     manual::attempts_are_on_disk(&disk, &whole, &mut found);
     manual::nothing_goes_out_beside_them(&whole, &manual, &mut found);
@@ -164,24 +131,27 @@ pub fn volume(world: &World) -> Volume {
     let ended = log.lives.last().map_or(world.scenario.start, |life| life.ended);
     let heard = |is_so: fn(Said) -> bool| {
         log.inbound.iter().filter(|request| request.heard.is_some_and(|heard| is_so(heard.said))).count()
+            as u64
     };
-    Volume {
-        simulated: ended.since(world.scenario.start),
-        lives: log.lives.len(),
-        messages: disk.messages.len(),
-        deliveries: disk.deliveries.len(),
-        requests: log.requests.len(),
-        rounds: log.rounds.len(),
-        manual: log.resends.iter().filter(|resend| resend.answered.is_some_and(|(_, made)| made)).count(),
-        claimed: log.records.iter().filter(|record| record.is_manual()).count(),
-        inbound: log.inbound.len(),
-        received: heard(|said| matches!(said, Said::New(_))),
-        duplicates: heard(|said| matches!(said, Said::Duplicate(_))),
-        reopened: heard(|said| matches!(said, Said::Reopened(_))),
-        conflicts: heard(|said| matches!(said, Said::OtherBody(_))),
-        not_verified: heard(|said| said == Said::NotVerified),
-        overtakings: log.overtakings,
-    }
+    let made_manually = |resend: &&Resend| resend.answered.is_some_and(|(_, made)| made);
+    Volume(BTreeMap::from([
+        ("simulated seconds", ended.since(world.scenario.start).as_secs()),
+        ("lives", log.lives.len() as u64),
+        ("messages", disk.messages.len() as u64),
+        ("deliveries", disk.deliveries.len() as u64),
+        ("requests", log.requests.len() as u64),
+        ("replayed", log.rounds.len() as u64),
+        ("manual", log.resends.iter().filter(made_manually).count() as u64),
+        ("manual of what waited", log.records.iter().filter(|record| record.is_manual()).count() as u64),
+        ("inbound", log.inbound.len() as u64),
+        ("received", heard(|said| matches!(said, Said::New(_)))),
+        ("duplicates", heard(|said| matches!(said, Said::Duplicate(_)))),
+        ("reopened", heard(|said| matches!(said, Said::Reopened(_)))),
+        ("conflicts", heard(|said| matches!(said, Said::OtherBody(_)))),
+        ("not verified", heard(|said| said == Said::NotVerified)),
+        // Commits of one application that were heard of before earlier ones of another.
+        ("overtakings", log.overtakings),
+    ]))
 }
 
 #[derive(Default)]

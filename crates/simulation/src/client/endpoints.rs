@@ -52,7 +52,7 @@ impl Client {
     pub(super) async fn resume(&self, door: usize) -> Result<OrderOutcome, OrderOutcome> {
         let endpoint = self.current_endpoint(door).await?;
         Ok(match self.directory().resume_and_recover(&endpoint, 50, once("resume", door)).await {
-            Err(ChangeError::NotFound) => OrderOutcome::Done,
+            Err(ChangeError::NotFound | ChangeError::TurnedOff) => OrderOutcome::Done,
             other => self.changed(other.map(drop)),
         })
     }

@@ -7,7 +7,7 @@ use aldaba_store::Seq;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the client knows. It outlives the server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Notes {
     pub(super) progress: Vec<Progress>,
     pub(super) endpoints: BTreeMap<usize, (AppId, EndpointId)>,
@@ -58,20 +58,8 @@ pub(super) enum Progress {
 
 impl Notes {
     pub fn new(scenario: &Scenario) -> Self {
-        Self {
-            progress: scenario.orders.iter().map(|order| Progress::Due(order.at)).collect(),
-            endpoints: BTreeMap::new(),
-            sources: BTreeMap::new(),
-            tries: BTreeMap::new(),
-            accepted: BTreeMap::new(),
-            to_cancel: BTreeSet::new(),
-            cancelled: BTreeSet::new(),
-            to_expunge: BTreeSet::new(),
-            tokens: Vec::new(),
-            token_faults: Vec::new(),
-            due_faults: Vec::new(),
-            surprises: Vec::new(),
-        }
+        let progress = scenario.orders.iter().map(|order| Progress::Due(order.at)).collect();
+        Self { progress, ..Self::default() }
     }
 
     pub fn all_over(&self) -> bool {

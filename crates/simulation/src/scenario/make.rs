@@ -4,7 +4,7 @@ use crate::receiver::{Mood, Spell};
 use crate::store::{CrashPoint, Faults, Span, Stage};
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides, RetentionDefaults};
 use aldaba_delivery::{Ordering, OrgId, Timestamp};
-use aldaba_engine::{Options, RetentionOptions};
+use aldaba_engine::{Options, Quotas, RetentionOptions};
 use aldaba_signature::SigningKey;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const TO_SETTLE: Duration = hours(48);
 /// As long as the server lets a sender wait for the store.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(8);
 pub const EVENT_TYPES: [&str; 3] = ["invoice.paid", "invoice.void", "user.left"];
+/// More than any run sends: what is counted for them is the point.
+const QUOTAS: Quotas = Quotas { organization: Some(1_000_000), application: Some(1_000_000) };
 const CHANNELS: [&str; 2] = ["north", "south"];
 /// What every fourth endpoint wants.
 pub(super) const FILTER: &str =
@@ -56,6 +58,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         tenants,
         options: Options {
             retention: retention(seed),
+            quotas: Dice::of(seed, "quotas").pick(&[QUOTAS, Quotas::default()]),
             requests_per_origin: Dice::of(seed, "origins").pick(&[1, 2, 8, 128, 128]),
             ..options(&mut dice, length)
         },

@@ -3,8 +3,8 @@
 use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::operations::everything::{self, Everything};
 use aldaba_store::operations::{Monotonic, Result};
-use aldaba_store::sqlite::{Database, in_memory_for_good};
-use aldaba_store::{DeliveryStatus, Endpoint, HotReads, Seq};
+use aldaba_store::sqlite::{Database, in_memory_for_good, without_bugs};
+use aldaba_store::{BackendReads, DeliveryStatus, Endpoint, Seq};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -34,9 +34,9 @@ impl Disk {
         self.database.restart(clock).expect("a start on rows that were written");
     }
 
-    /// A read of the checks and the clients, which no fault befalls.
-    pub(super) fn look<T>(&self, read: impl FnOnce(&dyn HotReads) -> Result<T>) -> T {
-        self.database.read(read).expect("a read of rows that were written")
+    /// A read of the checks and the clients, which no fault and no planted bug befalls.
+    pub(super) fn look<T>(&self, read: impl FnOnce(&dyn BackendReads) -> Result<T>) -> T {
+        without_bugs(|| self.database.read(read)).expect("a read of rows that were written")
     }
 
     /// Loads all that is there, and all that ever was.
@@ -76,6 +76,6 @@ impl Disk {
 }
 
 /// A deleted one too.
-pub(super) fn endpoint(reading: &dyn HotReads, id: EndpointId) -> Result<Option<Endpoint>> {
-    Ok(reading.lane_targets(&[id])?.pop().map(|target| target.endpoint))
+pub(super) fn endpoint(reading: &dyn BackendReads, id: EndpointId) -> Result<Option<Endpoint>> {
+    everything::endpoint(reading, id)
 }

@@ -22,11 +22,10 @@ use crate::sabotage::Sabotage;
 use aldaba_delivery::AppId;
 use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::plant;
-use aldaba_store::{Backend, Error, HotReads, Read, Store};
+use aldaba_store::{Backend, BackendReads, Error, Read, Store};
 use bytes::Bytes;
 use news::News;
 use parking_lot::Mutex;
-use planted::PlantedReads;
 use queue::WaitingOps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,22 +128,18 @@ impl Backend for SimStore {
     fn read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         if *self.closed.borrow() {
             return Box::pin(std::future::ready(Err(Error::Closed)));
         }
         let plan = self.faults.read(self.process.now(), &mut self.dice.lock());
-        let mut planted = self.faults.sabotage.map(|kind| (kind, Dice::new(self.dice.lock().throw())));
         let (disk, log) = (Arc::clone(&self.disk), Arc::clone(&self.log));
         // A snapshot that is taken at once is taken before anybody waits for it.
         let mut read = Some(read);
         let mut take = move || {
             let read = read.take()?;
-            let snapshot = disk.lock().database.read(|reading| match planted.take() {
-                Some((kind, dice)) => read(&PlantedReads::new(reading, kind, dice)),
-                None => read(reading),
-            });
+            let snapshot = disk.lock().database.read(read);
             if let Err(error) = &snapshot {
                 log.lock().failures.push(format!("a read has failed: {error}"));
             }
@@ -163,7 +158,7 @@ impl Backend for SimStore {
     fn background_read<T, F>(&self, read: F) -> Read<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn HotReads) -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
         if self.faults.panics(self.process.now(), &mut self.panics.lock()) {
             // Without the hook that prints: thousands of runs would fill the terminal.

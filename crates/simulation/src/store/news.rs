@@ -9,8 +9,8 @@ use super::faults::Stage;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
 use aldaba_delivery::{AppId, Timestamp};
+use aldaba_store::Changed;
 use aldaba_store::operations::{Op, OpOutcome, Reply, Result};
-use aldaba_store::{Change, Changed};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -54,26 +54,9 @@ impl Whose {
             (Op::Change(..), Some(OpOutcome::Change(Changed::Sequenced(placed)))) => {
                 placed.iter().map(|placed| placed.app).collect()
             }
-            (Op::Change(change, _), _) => match &**change {
-                Change::CreateApplication { application, .. }
-                | Change::UpdateApplication { application, .. } => BTreeSet::from([application.id]),
-                Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } => {
-                    BTreeSet::from([endpoint.app])
-                }
-                Change::StartReplay { replay, .. } => BTreeSet::from([replay.app]),
-                Change::CreateSource { source, .. }
-                | Change::UpdateSource { source, .. }
-                | Change::RotateSourceToken { source, .. } => BTreeSet::from([source.app]),
-                Change::DeleteApplication { app, .. }
-                | Change::ResumeEndpoint { app, .. }
-                | Change::DeleteEndpoint { app, .. }
-                | Change::ReplaceSecrets { app, .. }
-                | Change::ExpungeMessage { app, .. }
-                | Change::ExpungeAttempt { app, .. }
-                | Change::GrantPortalAccess { app }
-                | Change::EndPortalTokens { app, .. }
-                | Change::DeleteSource { app, .. } => BTreeSet::from([*app]),
-                _ => return Self::Everybodys,
+            (Op::Change(change, _), _) => match change.app() {
+                Some(app) => BTreeSet::from([app]),
+                None => return Self::Everybodys,
             },
             _ => return Self::Everybodys,
         })

@@ -10,10 +10,10 @@ use aldaba_delivery::{EndpointId, MessageId, Timestamp, WhenDisabled};
 use aldaba_store::operations::{
     ExpiredItem, Op, OpOutcome, Removal, Removed, Result, SettledPosition, everything,
 };
-use aldaba_store::sqlite::Observer;
+use aldaba_store::sqlite::{Observer, without_bugs};
 use aldaba_store::{
-    Accept, Accepted, Change, Changed, DeliveryStatus, Endpoint, GateRecord, HotReads, PendingDelivery,
-    Record, Recorded, RemovedCounts, Seq, Sequenced,
+    Accept, Accepted, BackendReads, Change, Changed, DeliveryStatus, Endpoint, GateRecord, PendingDelivery,
+    Quota, Record, Recorded, RemovedCounts, Seq, Sequenced,
 };
 use std::collections::BTreeMap;
 
@@ -40,17 +40,17 @@ enum Before {
 }
 
 impl Observer for LogObserver<'_> {
-    fn before(&mut self, reading: &dyn HotReads, op: &Op) {
-        self.before = before(reading, op).expect("a look at rows that were written");
+    fn before(&mut self, reading: &dyn BackendReads, op: &Op) {
+        self.before = without_bugs(|| before(reading, op)).expect("a look at rows that were written");
     }
 
-    fn after(&mut self, reading: &dyn HotReads, op: &Op, outcome: &OpOutcome) {
+    fn after(&mut self, reading: &dyn BackendReads, op: &Op, outcome: &OpOutcome) {
         let before = std::mem::take(&mut self.before);
-        self.note(reading, before, op, outcome).expect("a look at rows that were written");
+        without_bugs(|| self.note(reading, before, op, outcome)).expect("a look at rows that were written");
     }
 }
 
-fn before(reading: &dyn HotReads, op: &Op) -> Result<Before> {
+fn before(reading: &dyn BackendReads, op: &Op) -> Result<Before> {
     Ok(match op {
         Op::Accept(accepts) => {
             Before::Accept(accepts.iter().map(|accept| wanted(reading, accept)).collect::<Result<_>>()?)
@@ -73,7 +73,7 @@ fn before(reading: &dyn HotReads, op: &Op) -> Result<Before> {
 }
 
 /// The endpoints that should get a message at this moment, found without the engine's help; and those of them that skip it.
-fn wanted(reading: &dyn HotReads, accept: &Accept) -> Result<[Vec<EndpointId>; 2]> {
+fn wanted(reading: &dyn BackendReads, accept: &Accept) -> Result<[Vec<EndpointId>; 2]> {
     let message = &accept.message;
     let there = everything::endpoints_of(reading, accept.app)?;
     let subscribed = |endpoint: &Endpoint| {
@@ -103,13 +103,13 @@ fn wanted(reading: &dyn HotReads, accept: &Accept) -> Result<[Vec<EndpointId>; 2
 }
 
 /// The endpoints that a message goes, or went, to. One that was off when it came is none of them.
-fn sent_to(reading: &dyn HotReads, message: MessageId) -> Result<Vec<EndpointId>> {
+fn sent_to(reading: &dyn BackendReads, message: MessageId) -> Result<Vec<EndpointId>> {
     let rounds = everything::deliveries(reading, message)?;
     Ok(rounds.iter().filter(|row| row.was_to_be_sent()).map(|row| row.endpoint).collect())
 }
 
 /// The endpoint whose health a change may change.
-fn row_of(reading: &dyn HotReads, change: &Change) -> Result<Option<Endpoint>> {
+fn row_of(reading: &dyn BackendReads, change: &Change) -> Result<Option<Endpoint>> {
     match change {
         Change::UpdateEndpoint { endpoint: new, .. } => endpoint(reading, new.id),
         Change::ResumeEndpoint { endpoint: id, .. } => endpoint(reading, *id),
@@ -118,7 +118,7 @@ fn row_of(reading: &dyn HotReads, change: &Change) -> Result<Option<Endpoint>> {
 }
 
 fn rank(
-    reading: &dyn HotReads,
+    reading: &dyn BackendReads,
     place: SettledPosition,
 ) -> Result<Option<(DeliveryStatus, BTreeMap<String, usize>)>> {
     let Some(row) = everything::delivery(reading, place.seq)? else { return Ok(None) };
@@ -132,7 +132,13 @@ impl<'a> LogObserver<'a> {
         Self { log, at, life, before: Before::Nothing }
     }
 
-    fn note(&mut self, reading: &dyn HotReads, before: Before, op: &Op, outcome: &OpOutcome) -> Result<()> {
+    fn note(
+        &mut self,
+        reading: &dyn BackendReads,
+        before: Before,
+        op: &Op,
+        outcome: &OpOutcome,
+    ) -> Result<()> {
         let at = self.at;
         match (op, outcome, before) {
             (Op::Record(records), OpOutcome::Record(results), _) => {
@@ -195,7 +201,13 @@ impl<'a> LogObserver<'a> {
         if let Accepted::New { first } = accepted {
             self.log.last_seq = self.log.last_seq.max(first.0 + accept.deliveries.len() as i64 - 1);
             let (step, at, app, message) = (self.log.step(), self.at, accept.app, accept.message.id);
-            self.log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped });
+            let counted = accept.quota.map_or_else(Vec::new, |quota| {
+                let day = Quota::day_of(accept.message.created_at);
+                let owners =
+                    [(quota.organization, *quota.org.as_bytes()), (quota.application, *app.as_bytes())];
+                owners.into_iter().filter(|(most, _)| most.is_some()).map(|(_, owner)| (day, owner)).collect()
+            });
+            self.log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped, counted });
         }
     }
 
@@ -209,7 +221,7 @@ impl<'a> LogObserver<'a> {
 
     fn change(
         &mut self,
-        reading: &dyn HotReads,
+        reading: &dyn BackendReads,
         change: &Change,
         changed: &Changed,
         epoch: Option<u64>,
@@ -275,7 +287,7 @@ impl<'a> LogObserver<'a> {
 
     fn remove(
         &mut self,
-        reading: &dyn HotReads,
+        reading: &dyn BackendReads,
         removal: &Removal,
         removed: &Removed,
         ranks: Vec<(DeliveryStatus, BTreeMap<String, usize>)>,
@@ -295,7 +307,7 @@ impl<'a> LogObserver<'a> {
 }
 
 /// Whether none of these endpoints is there any more.
-fn all_gone(reading: &dyn HotReads, endpoints: &[EndpointId]) -> Result<bool> {
+fn all_gone(reading: &dyn BackendReads, endpoints: &[EndpointId]) -> Result<bool> {
     for id in endpoints {
         if endpoint(reading, *id)?.is_some_and(|row| !row.deleted) {
             return Ok(false);

@@ -1,20 +1,13 @@
-//! Planted bugs of the store: in what it is asked, in what it answers, and in what it reads. Those in its SQL are in
+//! Planted bugs of the store: in what it is asked and in what it answers. Those in its SQL, of reads too, are in
 //! [`Sabotage::in_statements`].
 
 use super::SimStore;
 use super::disk::Disk;
-use crate::entropy::Dice;
 use crate::sabotage::Sabotage;
-use aldaba_delivery::{AppId, EndpointId, MessageId, OnExhausted, Ordering, OrgId, Timestamp, Transition};
-use aldaba_store::operations::{Op, OpOutcome, Reading, Result, Row, Statement, Value, everything};
-use aldaba_store::{
-    Accept, Accepted, ApplicationAttemptsQuery, AttemptCounts, Change, Changed, Content, DueQuery, Endpoint,
-    FutureDelivery, HotReads, LanePosition, LaneTarget, LanesPage, LanesQuery, OrphansPage, OrphansQuery,
-    PendingDelivery, Record, Recorded, StartedPage, StartedQuery,
-};
+use aldaba_delivery::Transition;
+use aldaba_store::operations::{Op, OpOutcome, Result, everything};
+use aldaba_store::{Accept, Accepted, Change, Changed, Record, Recorded};
 use bytes::Bytes;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,134 +138,5 @@ impl PlantedAnswers {
                 removed.clear();
             }
         }
-    }
-}
-
-/// Reads that do not tell what is there.
-pub(super) struct PlantedReads<'r> {
-    reading: &'r dyn HotReads,
-    kind: Sabotage,
-    dice: Mutex<Dice>,
-}
-
-impl<'r> PlantedReads<'r> {
-    pub(super) fn new(reading: &'r dyn HotReads, kind: Sabotage, dice: Dice) -> Self {
-        Self { reading, kind, dice: Mutex::new(dice) }
-    }
-
-    fn is(&self, kind: Sabotage) -> bool {
-        self.kind == kind
-    }
-
-    /// A settled delivery that looks as if it waited.
-    fn dead_row(&self, query: DueQuery, rows: &[PendingDelivery]) -> Result<Option<PendingDelivery>> {
-        let last = rows.last().map(PendingDelivery::position).or(query.after);
-        let Some(row) = everything::last_settled(self.reading, query.endpoint)? else { return Ok(None) };
-        let due_at = last.map_or(row.clock_start, |turn: LanePosition| turn.due_at);
-        let waiting = PendingDelivery {
-            seq: row.seq,
-            message: row.message,
-            due_at,
-            attempts: row.attempts,
-            clock_start: row.clock_start,
-            replayed: row.replayed,
-            sequence: row.sequence,
-        };
-        let fits = rows.len() < query.limit && last.is_none_or(|last| waiting.position() > last);
-        Ok(fits.then_some(waiting))
-    }
-
-    fn plant_in_endpoint(&self, row: &mut Endpoint) {
-        match self.kind {
-            Sabotage::HideThrottle => row.config.throttle_rate = None,
-            Sabotage::HideDelete => row.deleted = false,
-            Sabotage::HideOrdering => row.config.ordering = Ordering::None,
-            Sabotage::HideBlock if row.config.ordering.is_fifo() => {
-                row.config.ordering = Ordering::Fifo(OnExhausted::Skip);
-            }
-            Sabotage::HideDisabled => row.config.disabled = false,
-            Sabotage::MixOrganizations => row.org = OrgId::from_bytes([1; 20]),
-            _ => {}
-        }
-    }
-}
-
-impl Reading for PlantedReads<'_> {
-    fn query(
-        &self,
-        statement: &Statement,
-        parameters: &[Value<'_>],
-        each: &mut dyn FnMut(&dyn Row) -> Result<()>,
-    ) -> Result<()> {
-        self.reading.query(statement, parameters, each)
-    }
-}
-
-impl HotReads for PlantedReads<'_> {
-    fn due(&self, query: DueQuery) -> Result<Vec<PendingDelivery>> {
-        let mut rows = self.reading.due(query)?;
-        let mut dice = self.dice.lock();
-        match self.kind {
-            Sabotage::HideRow if rows.len() > 1 && dice.percent(20) => {
-                rows.remove(dice.index(rows.len() - 1));
-            }
-            Sabotage::RaiseTheDead => rows.extend(self.dead_row(query, &rows)?),
-            _ => {}
-        }
-        Ok(rows)
-    }
-
-    fn lanes(&self, query: LanesQuery) -> Result<LanesPage> {
-        self.reading.lanes(query)
-    }
-
-    fn started_before(&self, query: StartedQuery) -> Result<StartedPage> {
-        match self.is(Sabotage::HideStopDates) {
-            true => Ok(StartedPage::default()),
-            false => self.reading.started_before(query),
-        }
-    }
-
-    fn have_started_before(&self, endpoints: &[(EndpointId, Timestamp)]) -> Result<Vec<EndpointId>> {
-        self.reading.have_started_before(endpoints)
-    }
-
-    fn contents(&self, messages: &[(AppId, MessageId)]) -> Result<Vec<Option<Content>>> {
-        self.reading.contents(messages)
-    }
-
-    fn has_payload(&self, app: AppId, message: MessageId, payload: &[u8]) -> Result<Option<bool>> {
-        self.reading.has_payload(app, message, payload)
-    }
-
-    fn lane_targets(&self, endpoints: &[EndpointId]) -> Result<Vec<LaneTarget>> {
-        let mut targets = self.reading.lane_targets(endpoints)?;
-        for target in &mut targets {
-            self.plant_in_endpoint(&mut target.endpoint);
-            target.app_rate = target.app_rate.filter(|_| !self.is(Sabotage::HideThrottle));
-        }
-        Ok(targets)
-    }
-
-    fn orphans(&self, query: OrphansQuery) -> Result<OrphansPage> {
-        self.reading.orphans(query)
-    }
-
-    fn future_deliveries(&self, after: LanePosition, limit: usize) -> Result<Vec<FutureDelivery>> {
-        match self.is(Sabotage::HideNotDue) {
-            true => Ok(Vec::new()),
-            false => self.reading.future_deliveries(after, limit),
-        }
-    }
-
-    fn newest_moment(&self) -> Result<Option<Timestamp>> {
-        Ok(self.reading.newest_moment()?.filter(|_| !self.is(Sabotage::ForgetClock)))
-    }
-
-    fn application_attempts(
-        &self,
-        query: &ApplicationAttemptsQuery,
-    ) -> Result<Option<BTreeMap<String, AttemptCounts>>> {
-        self.reading.application_attempts(query)
     }
 }

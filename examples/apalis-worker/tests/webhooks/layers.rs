@@ -92,7 +92,7 @@ async fn never_ends(_: Work) {
 
 /// apalis stores no end while tasks of a batch wait in its memory; here that is for longer than a job takes.
 #[tokio::test]
-async fn a_worker_that_runs_one_job_at_a_time_tells_of_all_of_them() {
+async fn a_sequential_worker_reports_every_job() {
     let mut world = World::new().await;
     let mut ids = HashSet::new();
     for _ in 0..5 {
@@ -128,7 +128,7 @@ async fn a_worker_that_stops_waits_for_the_webhooks_of_its_last_jobs() {
         .layer(webhooks.clone())
         .build(|_: Work, worker: WorkerContext| async move { worker.stop() });
     worker.run().await.unwrap();
-    let left = webhooks.finish(crate::support::PATIENCE).await;
+    let left = webhooks.finish(crate::support::WAIT_TIMEOUT).await;
     assert_eq!(left.jobs, []);
     assert_eq!(world.gate.requests(), 1, "it ended before its webhook was dispatched");
     assert_eq!(world.receiver.next().await.body["jobId"], id.as_str());

@@ -90,7 +90,7 @@ async fn ended(meddling: Meddling, job: fn() -> Outcome) -> (Value, (Status, usi
 }
 
 #[tokio::test]
-async fn a_success_that_a_layer_makes_a_failure_is_told_as_the_queue_stores_it() {
+async fn a_success_that_a_layer_turns_into_a_failure_is_reported_as_stored() {
     let (webhook, stored) = ended(Meddling::Spoils, || Ok("sent".into())).await;
     assert_eq!(stored, (Status::Done, 1));
     assert_eq!((&webhook["status"], &webhook["error"]), (&"completed".into(), &Value::Null), "{webhook}");
@@ -98,7 +98,7 @@ async fn a_success_that_a_layer_makes_a_failure_is_told_as_the_queue_stores_it()
 }
 
 #[tokio::test]
-async fn a_failure_that_a_layer_makes_a_success_is_told_as_the_queue_stores_it() {
+async fn a_failure_that_a_layer_turns_into_a_success_is_reported_as_stored() {
     let (webhook, stored) = ended(Meddling::Saves, || Err("mailbox full".into())).await;
     assert_eq!(stored, (Status::Failed, 2));
     assert_eq!((&webhook["status"], &webhook["result"]), (&"failed".into(), &Value::Null), "{webhook}");

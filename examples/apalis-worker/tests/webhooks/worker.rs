@@ -62,7 +62,7 @@ async fn c1_a_job_without_a_url_asks_nothing_of_aldaba() {
 }
 
 #[tokio::test]
-async fn a_job_ends_also_while_aldaba_is_down_and_tells_of_it_later() {
+async fn a_job_that_ends_while_aldaba_is_down_is_reported_later() {
     let mut world = World::new().await;
     world.aldaba.stop();
     world.gate.rule(Rule::HangUp);
@@ -124,7 +124,7 @@ async fn a_worker_killed_while_it_runs_a_job_tells_of_the_run_that_ends_it() {
 
 /// The gap that the documents speak of.
 #[tokio::test]
-async fn a_worker_killed_between_the_stored_end_and_the_dispatch_leaves_no_webhook() {
+async fn a_worker_killed_before_the_dispatch_sends_no_webhook() {
     let mut world = World::new().await;
     world.gate.rule(Rule::HoldRequests);
     let id = world.send("ann@example.com");

@@ -2,10 +2,10 @@
 
 use crate::world::{STOCK, World};
 use serde_json::{Value, json};
-use shop::{Answer, PATIENCE, Payment, Sample, eventually, fresh};
+use shop::{Answer, Payment, Sample, WAIT_TIMEOUT, eventually, fresh};
 use std::sync::Arc;
 
-/// A database that hangs is given up so soon after the patience, in seconds.
+/// The time after the wait timeout in which a hanging database must be given up, in seconds.
 const GIVEN_UP: f64 = 15.0;
 
 /// It has failed, and says nothing of how to a stranger.
@@ -111,7 +111,7 @@ pub(crate) async fn a_database_that_hangs_is_503_with_retry_after(world: Arc<Wor
     let answer = answer.unwrap();
     assert_eq!((answer.status, &answer.json["received"]), (503, &json!(false)), "{answer:?}");
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
-    assert!(waited < PATIENCE.as_secs_f64() + GIVEN_UP, "{waited} s");
+    assert!(waited < WAIT_TIMEOUT.as_secs_f64() + GIVEN_UP, "{waited} s");
     let answer = world.sender.deliver(&id, &payment.body()).await;
     assert!(answer.is_new(), "{answer:?}");
     world.is_paid_once(&payment).await;

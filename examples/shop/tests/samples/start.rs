@@ -13,9 +13,9 @@ pub(crate) async fn a_secret_with_which_anybody_could_sign_is_refused_at_the_sta
 }
 
 /// To PostgreSQL a wait of 0 means for ever.
-pub(crate) async fn a_patience_that_is_none_is_refused_at_the_start(world: Arc<World>) {
-    for patience in ["0", "-1", "soon"] {
-        refuse(&world, "PATIENCE_SECONDS", patience).await;
+pub(crate) async fn an_invalid_wait_timeout_is_refused_at_the_start(world: Arc<World>) {
+    for wait_timeout in ["0", "-1", "soon"] {
+        refuse(&world, "WAIT_TIMEOUT_SECONDS", wait_timeout).await;
     }
 }
 

@@ -2,7 +2,7 @@
 //! receiver would have it.
 
 use crate::world::World;
-use shop::{Answer, PATIENCE, Payment, fresh};
+use shop::{Answer, Payment, WAIT_TIMEOUT, fresh};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -43,12 +43,12 @@ pub(crate) async fn a_copy_waits_for_work_in_progress_and_is_new_after_its_rollb
     world.is_paid_once(&payment).await;
 }
 
-pub(crate) async fn past_the_patience_a_copy_is_409_with_retry_after(world: Arc<World>) {
+pub(crate) async fn past_the_wait_timeout_a_copy_is_409_with_retry_after(world: Arc<World>) {
     let (payment, id) = (world.payment().await, fresh("evt"));
     let seconds = crate::world::stopwatch();
     let (client, copy) = begin(&world, &id, &payment).await;
     let answer = copy.await.unwrap();
-    assert!(seconds() > PATIENCE.as_secs_f64() * 0.9, "{} s", seconds());
+    assert!(seconds() > WAIT_TIMEOUT.as_secs_f64() * 0.9, "{} s", seconds());
     assert_eq!(answer.status, 409, "{answer:?}");
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
     client.batch_execute("ROLLBACK").await.unwrap();

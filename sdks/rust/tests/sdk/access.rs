@@ -45,7 +45,7 @@ async fn a_portal_token_reaches_its_own_application_only_until_it_logs_out() {
 }
 
 #[tokio::test]
-async fn a_token_tells_whose_it_is() {
+async fn a_token_shows_its_owner() {
     let scene = Scene::open("Whoami").await;
     let portal = portal(&scene).await;
     scene.svix.authentication().whoami().await.unwrap();
@@ -64,7 +64,7 @@ async fn all_portal_tokens_of_an_application_can_be_ended() {
 }
 
 #[tokio::test]
-async fn an_operational_endpoint_is_made_changed_told_and_removed() {
+async fn an_operational_endpoint_is_created_changed_notified_and_deleted() {
     let scene = Scene::open("Operations").await;
     let svix = client();
     let webhooks = svix.operational_webhook();

@@ -9,7 +9,7 @@ fn application(name: &str, uid: &str) -> ApplicationIn {
 }
 
 #[tokio::test]
-async fn what_was_created_is_read_back() {
+async fn created_resources_are_read_back() {
     let (svix, uid) = (client(), unique("customer"));
     let metadata = BTreeMap::from([("plan".to_owned(), "gold".to_owned())]);
     let given = ApplicationIn { metadata: Some(metadata.clone()), ..application("Customer", &uid) };

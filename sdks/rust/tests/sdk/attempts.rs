@@ -34,7 +34,7 @@ impl Pair {
 }
 
 #[tokio::test]
-async fn an_attempt_says_what_happened() {
+async fn an_attempt_describes_the_result() {
     let pair = Pair::open("Attempts").await;
     let (message, success, failure) = pair.sent(message("invoice.paid")).await;
     assert_eq!((&success.endpoint_id, success.response_status_code), (&pair.works.id, 204));
@@ -117,7 +117,7 @@ async fn an_endpoints_messages_and_a_messages_destinations_are_listed_with_their
 }
 
 #[tokio::test]
-async fn a_message_is_sent_again_by_hand() {
+async fn a_message_is_resent() {
     let pair = Pair::open("Resend").await;
     let (message, ..) = pair.sent(message("invoice.paid")).await;
     let first = pair.bad.next();
@@ -134,7 +134,7 @@ async fn a_message_is_sent_again_by_hand() {
 }
 
 #[tokio::test]
-async fn what_has_failed_is_recovered_by_a_task_that_ends() {
+async fn failed_messages_are_recovered_by_a_finite_task() {
     let pair = Pair::open("Recovery").await;
     pair.sent(message("invoice.paid")).await;
     pair.bad.next();

@@ -19,7 +19,7 @@ fn headers<const N: usize>(headers: [(&str, &str); N]) -> BTreeMap<String, Strin
 }
 
 #[tokio::test]
-async fn what_was_created_is_read_back() {
+async fn created_resources_are_read_back() {
     let scene = Scene::open("Endpoints").await;
     let (uid, kind) = (unique("hook"), scene.event_type().await);
     let made = scene

@@ -7,7 +7,7 @@ use svix::webhooks::Webhook;
 const WITH_CONTENT: Option<MessageGetOptions> = Some(MessageGetOptions { with_content: Some(true) });
 
 #[tokio::test]
-async fn what_was_created_is_read_back() {
+async fn created_resources_are_read_back() {
     let scene = Scene::open("Messages").await;
     let event_id = unique("event");
     let given = MessageIn {

@@ -85,6 +85,7 @@ impl Directory {
             Changed::TooMany => Err(ChangeError::TooMany),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
+            Changed::TurnedOff => Err(ChangeError::TurnedOff),
             Changed::InUse { endpoint } => Err(ChangeError::InUse(endpoint)),
             Changed::NotOrderable(obstacle) => Err(ChangeError::NotOrderable(obstacle)),
             Changed::Resumed { failing_since, recovery } => {

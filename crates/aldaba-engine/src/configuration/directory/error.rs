@@ -43,6 +43,8 @@ pub enum ChangeError {
     Unsettled,
     #[error("an endpoint uses it")]
     InUse(Option<EndpointId>),
+    #[error("the endpoint is turned off; turning it on resumes it")]
+    TurnedOff,
     #[error("the endpoint's pending deliveries cannot be ordered now")]
     NotOrderable(OrderingObstacle),
     #[error("unknown policy `{0}`")]

@@ -144,10 +144,10 @@ impl LaneInvalidation {
                 core.inbox.send(SchedulingEvent::ApplicationChanged(app));
             }
             (Self::Altered(endpoint), Changed::Done { .. }) => {
-                core.inbox.send(SchedulingEvent::EndpointChanged(endpoint))
+                core.inbox.send(SchedulingEvent::EndpointChanged(endpoint));
             }
             (Self::Released(gates), Changed::Done { .. }) => {
-                core.inbox.send(SchedulingEvent::GatesOpened(gates))
+                core.inbox.send(SchedulingEvent::GatesOpened(gates));
             }
             _ => {}
         }

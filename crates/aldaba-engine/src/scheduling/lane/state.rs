@@ -3,14 +3,14 @@
 //!
 //! # The lane
 //!
-//! | state | selected | loads | lacks share | lacks origin | lacks rate | released | woken |
-//! | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | waiting | | loading | awaits share | awaits origin | awaits rate | | ready |
-//! | ready | waiting | | | | | | ready; in another queue if its queue has changed |
-//! | loading | | | | | | | ready |
-//! | awaits share | | | | | | waiting | ready if it has become responsive |
-//! | awaits origin | | | awaits share | awaits origin | | waiting | ready if its class has changed or its endpoint is deleted |
-//! | awaits rate | | | | | | waiting | ready if its endpoint is deleted |
+//! | state | selected | returned | loads | lacks share | lacks origin | lacks rate | released | woken |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | waiting | | ready | loading | awaits share | awaits origin | awaits rate | | ready |
+//! | ready | waiting | | | | | | | ready; in another queue if its queue has changed |
+//! | loading | | | | | | | | ready |
+//! | awaits share | | | | | | | waiting | ready if it has become responsive |
+//! | awaits origin | | | | awaits share | awaits origin | | waiting | ready if its class has changed or its endpoint is deleted |
+//! | awaits rate | | | | | | | waiting | ready if its endpoint is deleted |
 //!
 //! An empty field means that the state stays as it is. A lane holds a [`Slot`](super::Slot) exactly while it is loading or in
 //! the queue [`ReadyQueue::Granted`].
@@ -71,6 +71,8 @@ impl ReadyQueue {
 pub(crate) enum LaneEvent {
     /// A pass has taken it from its ready queue.
     Selected,
+    /// The in-flight limit is reached: it goes back to a ready queue with its ticket.
+    Returned(ReadyQueue, u64),
     /// It got a slot, and has to read something before it can send.
     Loads,
     LacksShare,
@@ -96,6 +98,7 @@ impl LaneState {
     pub(crate) fn after(self, event: LaneEvent) -> Self {
         match (self, event) {
             (Self::Ready(..), LaneEvent::Selected) => Self::Waiting,
+            (Self::Waiting, LaneEvent::Returned(queue, ticket)) => Self::Ready(queue, ticket),
             (Self::Waiting, LaneEvent::Loads) => Self::Loading,
             (Self::Waiting | Self::AwaitsOrigin(_), LaneEvent::LacksShare) => Self::AwaitsShare,
             (Self::Waiting | Self::AwaitsOrigin(_), LaneEvent::LacksOrigin(class)) => {
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn every_transition_of_a_lane_is_the_one_of_the_table() {
         use LaneClass::{New, Responsive, Slow};
-        use LaneEvent::{LacksOrigin, LacksRate, LacksShare, Loads, Released, Selected};
+        use LaneEvent::{LacksOrigin, LacksRate, LacksShare, Loads, Released, Returned, Selected};
         use LaneState::{AwaitsOrigin, AwaitsRate, AwaitsShare, Loading, Ready, Waiting};
         let ready = Ready(ReadyQueue::New, 1);
         let states = [Waiting, ready, Loading, AwaitsShare, AwaitsOrigin(New), AwaitsRate];
@@ -182,6 +185,7 @@ mod tests {
         // The states in their order after each event.
         let table = [
             (Selected, [Waiting, Waiting, Loading, AwaitsShare, origin, AwaitsRate]),
+            (Returned(ReadyQueue::Slow, TICKET), [slow, ready, Loading, AwaitsShare, origin, AwaitsRate]),
             (Loads, [Loading, ready, Loading, AwaitsShare, origin, AwaitsRate]),
             (LacksShare, [AwaitsShare, ready, Loading, AwaitsShare, AwaitsShare, AwaitsRate]),
             (

@@ -165,7 +165,7 @@ impl Scheduler {
     fn return_to_queue(&mut self, endpoint: EndpointId, ticket: u64) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return };
         let queue = lane.queue();
-        lane.state = LaneState::Ready(queue, ticket);
+        lane.transition(LaneEvent::Returned(queue, ticket));
         self.ready[queue as usize].insert(ticket, endpoint);
     }
 

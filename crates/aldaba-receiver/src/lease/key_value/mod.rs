@@ -1,8 +1,8 @@
-//! Leases in any store of values under keys.
+//! Leases in any key-value store.
 
-mod hold;
 mod record;
 mod store;
+mod stored_lease;
 
 pub use store::{Atomicity, KeyValueStore, NotAtomic, PlainStore, PutIfAbsentOnly, PutIfAbsentStore};
 
@@ -10,37 +10,37 @@ use super::claim::claim;
 use super::expired::Expired;
 use super::owned::OwnedLease;
 use super::times::{LeaseOptionError, LeaseTimes, check_prefix};
-use crate::chance::owner_token;
+use crate::random::owner_token;
 use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
-use hold::Hold;
 use record::{Record, Status};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use stored_lease::KeyValueLease;
 
 /// Leases and marks in a [`KeyValueStore`]: **at least once, with deduplication**.
 ///
-/// There is one record for an event, under `event:<id>`: `{"type": …, "status": "processing", "receivedAt": …}` while it
-/// is being handled, which lives for 30 seconds and is renewed; then `"status": "processed"` with `processedAt`, or
-/// `"status": "failed"` with `failedAt` and `error`, which live for 30 days. An event that has failed is anybody's again. A record of
-/// another program that says no status is a mark.
+/// Each event has one record, under `event:<id>`: `{"type": …, "status": "processing", "receivedAt": …}` while it
+/// is handled, which lives for 30 seconds and is renewed; then `"status": "processed"` with `processedAt`, or `"status":
+/// "failed"` with `failedAt` and `error`, which live for 30 days. The next copy of a failed event is handled. A record
+/// without a status, from another program, is a mark.
 ///
-/// How far it can be trusted depends on the store: see [`KeyValueLeases::ATOMICITY`]. For when an event has its effect
-/// again, and what is counted, see [`OwnedLease`].
+/// The protection against duplicates depends on the store: see [`KeyValueLeases::ATOMICITY`]. [`OwnedLease`] says when an
+/// event has its effect twice, and what is counted.
 ///
-/// Copies of it are handles on the same one.
+/// Clones are handles on the same ledger.
 pub struct KeyValueLeases<S> {
     store: Arc<S>,
     options: KeyValueOptions,
     expired: Expired,
 }
 
-/// How leases are kept in a key-value store.
+/// Options of leases in a key-value store.
 #[derive(Clone, Debug)]
 pub struct KeyValueOptions {
-    /// A store may have a shortest life of its own, below which `life` cannot be: at the edge it is often a minute.
+    /// How long leases and marks live. A store may have a minimum for `life`: edge stores often have one minute.
     pub times: LeaseTimes,
-    /// What the keys begin with. Receivers whose senders may use the same ids for different events need one each.
+    /// The prefix of the keys. Receivers whose senders may use the same ids need different prefixes.
     pub prefix: String,
 }
 
@@ -51,14 +51,14 @@ impl Default for KeyValueOptions {
 }
 
 impl<S: KeyValueStore> KeyValueLeases<S> {
-    /// What is known of the store: only with [`Atomicity::CompareAndSwap`] are crashes and expired leases the only
-    /// reasons for an event to have its effect again.
+    /// The atomicity of the store. Only with [`Atomicity::CompareAndSwap`] are crashes and expired leases the only causes of
+    /// duplicate effects.
     pub const ATOMICITY: Atomicity = S::ATOMICITY;
 
-    /// Keeps leases in a store.
+    /// A ledger of leases in this store.
     ///
     /// # Errors
-    /// If an option is out of bounds.
+    /// Fails if an option is out of bounds.
     pub fn new(store: S, options: KeyValueOptions) -> Result<Self, LeaseOptionError> {
         check_prefix(&options.prefix)?;
         options.times.check()?;
@@ -69,7 +69,7 @@ impl<S: KeyValueStore> KeyValueLeases<S> {
         format!("{}:{event_id}", self.options.prefix)
     }
 
-    /// How many leases have ended while their events were being handled, since this was made.
+    /// How many leases ended while their events were being handled, since this ledger was built.
     pub fn expired_leases(&self) -> u64 {
         self.expired.total()
     }
@@ -80,13 +80,14 @@ impl<S: KeyValueStore> Ledger for KeyValueLeases<S> {
 
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
         let key = self.key(&event.id);
-        let hold = Hold::new(Arc::clone(&self.store), self.options.times, key, event, owner_token()?);
-        claim(Arc::new(hold), self.options.times, patience, &self.expired).await
+        let hold =
+            KeyValueLease::new(Arc::clone(&self.store), self.options.times, key, event, owner_token()?);
+        claim(Arc::new(hold), self.options.times, wait_timeout, &self.expired).await
     }
 
-    /// Into the record that the abandoned lease has left. Where that is gone, or another has the event, there is none.
+    /// Writes the error into the record of the abandoned lease. Does nothing if that is gone or another owner has it.
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
         let key = self.key(&event.id);
         let noting = async {
@@ -112,7 +113,7 @@ impl<S: KeyValueStore> Ledger for KeyValueLeases<S> {
         }))
     }
 
-    /// The store forgets marks by itself when their life is over: there is nothing to remove, and so it is always 0.
+    /// Always 0: the store removes expired marks itself.
     async fn clean(&self, _older_than: Duration) -> Result<u64, LedgerError> {
         Ok(0)
     }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// What stands under an event's key. Other programs may leave out all but the first two.
+/// The value under an event's key. Other programs may omit all fields but the first two.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
@@ -14,7 +14,7 @@ pub(super) struct Record {
     pub(super) processed_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failed_at: Option<String>,
-    /// What its handler has failed with.
+    /// The error of the failed handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,10 +27,10 @@ pub(super) struct Record {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     Processing,
-    /// Also where nothing is said of it: a record is a mark.
+    /// Also the default: a record without a status is a mark.
     #[default]
     Processed,
-    /// Its handler has failed: it is anybody's again.
+    /// The handler has failed; the next copy can claim the event.
     Failed,
 }
 
@@ -39,7 +39,7 @@ impl Record {
         serde_json::to_string(self).expect("strings serialise")
     }
 
-    /// Whatever cannot be read was not written here, and is a mark: somebody has had the event.
+    /// Reads a record. An unreadable one, of another program, counts as a mark.
     pub(super) fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or(Self {
             r#type: String::new(),

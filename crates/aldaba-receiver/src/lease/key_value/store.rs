@@ -2,25 +2,25 @@ use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
-/// Which steps of a store nobody gets in between. The guarantee is the same with each, at least once; the less there
-/// is, the more events have their effect again.
+/// Which operations of a store are atomic. The guarantee is always at least once; less atomicity means more duplicate
+/// effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Atomicity {
-    /// All of them: an event has its effect again only after a crash or an expired lease.
+    /// All operations: an event has its effect twice only after a crash or an expired lease.
     CompareAndSwap,
-    /// Only the first of them. Copies that come at the same moment are told apart, but an owner whose lease expires
-    /// just while it completes may overwrite what the next owner has written.
+    /// Only the first write. Concurrent copies are recognized, but an owner whose lease expires while it completes may
+    /// overwrite the next owner's record.
     PutIfAbsent,
-    /// None. Two copies that come at the same moment may both be handled, and where a store shows one place late what
-    /// another has written, as those at the edge of a network do, that moment lasts as long as the delay.
+    /// No operation. Concurrent copies may both be handled. In an eventually consistent store, such as an edge store, copies
+    /// count as concurrent for as long as the replication takes.
     None,
 }
 
-/// A store of short texts under keys, whose steps nobody gets in between, and which forgets what has lived its life.
+/// A key-value store with atomic conditional writes and expiry.
 ///
-/// Most stores have these steps under names of their own: conditional writes, transactions, `add` and `cas`, revisions
-/// to compare. A store that has none of them can be used through [`NotAtomic`].
+/// Most stores have these operations: conditional writes, transactions, `add` and `cas`, revisions. A store without them can
+/// be used through [`NotAtomic`].
 ///
 /// ```
 /// use aldaba_receiver::lease::{Atomicity, KeyValueLeases, KeyValueOptions, KeyValueStore};
@@ -29,12 +29,12 @@ pub enum Atomicity {
 /// use std::sync::Mutex;
 /// use std::time::{Duration, Instant};
 ///
-/// /// Values with the moment at which they are forgotten.
+/// /// Values with their expiry.
 /// #[derive(Default)]
 /// struct Shelf(Mutex<HashMap<String, (String, Instant)>>);
 ///
 /// impl Shelf {
-///     /// Puts a value where `may` holds of what is there.
+///     /// Puts a value if `may` accepts the current one.
 ///     fn put(&self, key: &str, new: &str, life: Duration, may: impl Fn(Option<&str>) -> bool) -> bool {
 ///         let mut values = self.0.lock().unwrap();
 ///         values.retain(|_, (_, end)| *end > Instant::now());
@@ -75,16 +75,16 @@ pub enum Atomicity {
 /// # });
 /// ```
 pub trait KeyValueStore: Send + Sync + 'static {
-    /// Why the store did not do what it was asked.
+    /// The error of a failed operation.
     type Error: Error + Send + Sync + 'static;
 
-    /// What the steps below are worth.
+    /// Which of the operations below are atomic.
     const ATOMICITY: Atomicity;
 
-    /// What is there; `None` also where it has lived its life.
+    /// Reads a value; `None` if it is missing or expired.
     fn get(&self, key: &str) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send;
 
-    /// Puts a value where there is none, for as long as `life`, and says whether it did.
+    /// Puts a value for `life` if there is none. Returns whether it did.
     fn put_if_absent(
         &self,
         key: &str,
@@ -92,8 +92,8 @@ pub trait KeyValueStore: Send + Sync + 'static {
         life: Duration,
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 
-    /// Puts `new` where `old` is, for as long as `life` from now, and says whether it did. The two may be the same: then
-    /// only the life changes.
+    /// Replaces `old` with `new` for `life` from now, if `old` is the current value. Returns whether it did. Both may be the
+    /// same: then only the expiry changes.
     fn replace_if(
         &self,
         key: &str,
@@ -103,15 +103,15 @@ pub trait KeyValueStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
-/// A store that can only read and write, such as a key-value store at the edge of a network.
+/// A store with plain reads and writes, such as an edge store.
 pub trait PlainStore: Send + Sync + 'static {
-    /// Why the store did not do what it was asked.
+    /// The error of a failed operation.
     type Error: Error + Send + Sync + 'static;
 
-    /// Reads a value; `None` where there is none.
+    /// Reads a value; `None` if there is none.
     fn get(&self, key: &str) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send;
 
-    /// Puts a value, whatever was there, for as long as `life`.
+    /// Puts a value for `life`, replacing any other.
     fn put(
         &self,
         key: &str,
@@ -120,9 +120,9 @@ pub trait PlainStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// A store that can read, write, and put a value where there is none in one step; but not compare and swap.
+/// A store that can put a value atomically if there is none, but has no compare-and-swap.
 pub trait PutIfAbsentStore: PlainStore {
-    /// Puts a value for `life` where there is none, in one step. `false`: there was one, and it stays.
+    /// Puts a value for `life` if there is none, in one step. `false`: there is one, and it stays.
     fn put_if_absent(
         &self,
         key: &str,
@@ -131,9 +131,8 @@ pub trait PutIfAbsentStore: PlainStore {
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
-/// Leases in a [`PlainStore`], by looking first and writing then. **Others get in between**: copies of an event that
-/// come at the same moment may each be handled. It is enough for a sender who repeats what was not answered; not for
-/// one whose copies come side by side.
+/// Leases in a [`PlainStore`], by a read and then a write. **This is not atomic**: concurrent copies of an event may each be
+/// handled. It suffices for a sender that repeats only unanswered requests.
 #[derive(Clone, Debug)]
 pub struct NotAtomic<S>(pub S);
 
@@ -155,8 +154,8 @@ impl<S: PlainStore> KeyValueStore for NotAtomic<S> {
     }
 }
 
-/// Leases in a [`PutIfAbsentStore`]: copies that come at the same moment are told apart, but what an owner does to its
-/// lease later is done by looking first and writing then.
+/// Leases in a [`PutIfAbsentStore`]. Concurrent copies are recognized, but an owner's later changes are a read and then a
+/// write.
 #[derive(Clone, Debug)]
 pub struct PutIfAbsentOnly<S>(pub S);
 

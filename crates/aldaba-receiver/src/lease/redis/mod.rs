@@ -1,17 +1,16 @@
 //! Leases in Redis.
 
-mod hold;
 mod scripts;
+mod stored_lease;
 mod wire;
 
 use super::claim::claim;
 use super::expired::Expired;
 use super::owned::OwnedLease;
 use super::times::{LeaseOptionError, LeaseTimes, check_prefix};
-use crate::chance::owner_token;
 use crate::clock::timestamp;
+use crate::random::owner_token;
 use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
-use hold::Hold;
 use redis::aio::ConnectionLike;
 use redis::{Client, IntoConnectionInfo};
 use scripts::Scripts;
@@ -19,44 +18,44 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use stored_lease::RedisLease;
 use wire::Wire;
 
 /// Leases and marks in a Redis server: **at least once, with deduplication**.
 ///
-/// While an event is being handled there is a lock under `webhook:lock:<id>`, which lives for 30 seconds and is renewed
-/// as long as the handler works. When it was handled there is a mark under `webhook:processed:<id>`, which lives for 30
-/// days and holds `{"processedAt": …, "type": …, "digest": …, "owner": …}`. A mark that another program made, with or
-/// without the last two, is a mark as well, and a lock of another program is respected.
+/// While an event is handled, there is a lock under `webhook:lock:<id>`; it lives for 30 seconds and is renewed while the
+/// handler works. Afterwards there is a mark under `webhook:processed:<id>`; it lives for 30 days and holds
+/// `{"processedAt": …, "type": …, "digest": …, "owner": …}`. Marks of other programs, with or without the last two fields,
+/// and their locks are respected.
 ///
-/// When its handler has failed there is a note under `webhook:failed:<id>`, which lives for 30 days and holds
-/// `{"failedAt": …, "type": …, "error": …}`. It is no mark: the next copy is handled.
+/// After a failed handler there is a note under `webhook:failed:<id>`; it lives for 30 days and holds `{"failedAt": …,
+/// "type": …, "error": …}`. It is not a mark: the next copy is handled.
 ///
-/// The lock holds a random token of its owner. Asking, renewing, completing and releasing are each one script, so that
-/// nobody gets in between, and nobody but the owner does the last three.
+/// The lock holds a random token of its owner. Acquiring, renewing, completing and releasing are one script each, so they
+/// are atomic, and only the owner can do the last three.
 ///
-/// # When an event has its effect again
-/// - The owner's process ends after the effect and before the mark. The next copy finds the lock for the rest of its
-///   life, and then handles the event again.
-/// - The owner stands still for longer than the lock lives, and another one takes the event meanwhile. When it goes on,
-///   [`OwnedLease::is_lost`] is true, and completing is [`LedgerError::Lost`]. Counted.
-/// - Redis cannot be reached for longer than the lock lives after the effect has happened. Counted.
-/// - Redis forgets: it was restarted without `appendonly yes`, a replica that had not heard of the mark became the
-///   server, or `maxmemory-policy` is not `noeviction`, so that marks are thrown away.
+/// # When an event has its effect twice
+/// - The owner's process ends between the effect and the mark. When the lock expires, the next copy is handled.
+/// - The owner hangs for longer than the lock lives, and another owner takes the event. When the first continues,
+///   [`OwnedLease::is_lost`] is true, and completing fails with [`LedgerError::Lost`]. Counted.
+/// - Redis is unreachable for longer than the lock lives after the effect has happened. Counted.
+/// - Redis loses data: it restarts without `appendonly yes`, a replica without the mark is promoted, or `maxmemory-policy`
+///   is not `noeviction` and evicts marks.
 ///
-/// Counted: `aldaba_receiver_leases_expired_total`, and [`RedisLeases::expired_leases`]. Without crashes there are never
-/// more repetitions than that.
+/// The counters are `aldaba_receiver_leases_expired_total` and [`RedisLeases::expired_leases`]. Without crashes and data
+/// loss there are never more repetitions than that.
 ///
-/// # When Redis is in trouble
-/// Every question has a time for its answer, two seconds unless told otherwise. Past it, claiming is
-/// [`LedgerError::Unavailable`]: nothing is handled while it cannot be marked. A connection that was lost is made again
-/// by itself, and scripts that a restarted server does not know are sent again.
+/// # When Redis fails
+/// Every command has a timeout, two seconds by default. After it, claiming fails with [`LedgerError::Unavailable`]: nothing
+/// is handled that cannot be marked. Lost connections are reopened, and scripts are sent again after a restart of the
+/// server.
 ///
 /// # Redis Cluster
-/// A script's keys must be in one slot, and those above need not be. With [`RedisOptions::hash_tags`] they are
-/// `webhook:lock:{event:<id>}` and `webhook:processed:{event:<id>}`, which always are. Behind a proxy that shows one
-/// address this is enough; for a cluster without one, hand the cluster's connection to [`RedisLeases::over`].
+/// The keys of a script must be in one slot. With [`RedisOptions::hash_tags`] they always are: `webhook:lock:{event:<id>}`
+/// and `webhook:processed:{event:<id>}`. Behind a proxy with one address this is enough; otherwise pass the cluster's
+/// connection to [`RedisLeases::over`].
 ///
-/// Copies of it are handles on the same one.
+/// Clones are handles on the same ledger.
 #[derive(Clone)]
 pub struct RedisLeases {
     wire: Arc<Wire>,
@@ -65,14 +64,14 @@ pub struct RedisLeases {
     expired: Expired,
 }
 
-/// How leases are kept in Redis.
+/// Options of leases in Redis.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     /// How long leases and marks live.
     pub times: LeaseTimes,
-    /// What the keys begin with. Receivers whose senders may use the same ids for different events need one each.
+    /// The prefix of the keys. Receivers whose senders may use the same ids need different prefixes.
     pub prefix: String,
-    /// Both keys of an event in one slot, as a cluster wants it.
+    /// Puts both keys of an event into one slot, for Redis Cluster.
     pub hash_tags: bool,
 }
 
@@ -92,7 +91,7 @@ impl RedisOptions {
     fn key(&self, kind: &str, id: &str) -> String {
         let prefix = &self.prefix;
         if self.hash_tags {
-            // An id that begins with a brace would make an empty tag, which is none.
+            // With `event:` before it, an id that begins with a brace does not make an empty tag.
             format!("{prefix}:{kind}:{{event:{id}}}")
         } else {
             format!("{prefix}:{kind}:{id}")
@@ -101,8 +100,8 @@ impl RedisOptions {
 }
 
 impl RedisLeases {
-    /// In the server at this address, such as `redis://127.0.0.1/`. It is connected to when the first event comes, so
-    /// that a receiver can start before its Redis. Inside a tokio runtime only.
+    /// A ledger in the server at this address, such as `redis://127.0.0.1/`. It connects with the first event, so that a
+    /// receiver can start before its Redis. Requires a tokio runtime.
     pub fn open(address: impl IntoConnectionInfo, options: RedisOptions) -> Result<Self, LeaseOptionError> {
         let client = Client::open(address).map_err(|error| not_an_address(&error))?;
         let options = options.check()?;
@@ -110,7 +109,7 @@ impl RedisLeases {
         Ok(Self::new(wire, options))
     }
 
-    /// Over a connection of the caller's, such as one to a cluster. It has to connect again by itself.
+    /// A ledger over the caller's connection, such as one to a cluster. The connection must reconnect by itself.
     pub fn over<C>(connection: C, options: RedisOptions) -> Result<Self, LeaseOptionError>
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
@@ -124,8 +123,8 @@ impl RedisLeases {
         Self { wire, scripts, options, expired: Expired::none("redis") }
     }
 
-    /// How many leases have ended while their events were being handled, since this was made: that many events at most
-    /// had their effect again, beside those whose owners were killed.
+    /// How many leases ended while their events were being handled, since this ledger was built. At most this many events
+    /// had their effect twice, besides those whose owners were killed.
     pub fn expired_leases(&self) -> u64 {
         self.expired.total()
     }
@@ -136,9 +135,9 @@ impl Ledger for RedisLeases {
 
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
-    async fn claim(&self, event: &Event, patience: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
-        let hold = Hold::new(self, event, owner_token()?);
-        claim(Arc::new(hold), self.options.times, patience, &self.expired).await
+    async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
+        let hold = RedisLease::new(self, event, owner_token()?);
+        claim(Arc::new(hold), self.options.times, wait_timeout, &self.expired).await
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
@@ -163,13 +162,13 @@ impl Ledger for RedisLeases {
         }))
     }
 
-    /// Redis removes marks by itself when their life is over: there is nothing to remove, and so it is always 0.
+    /// Always 0: Redis removes expired marks itself.
     async fn clean(&self, _older_than: Duration) -> Result<u64, LedgerError> {
         Ok(0)
     }
 }
 
-/// Neither the address nor a password is in it.
+/// Shows neither the address nor a password.
 impl fmt::Debug for RedisLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisLeases").field("options", &self.options).finish_non_exhaustive()

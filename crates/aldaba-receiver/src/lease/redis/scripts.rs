@@ -1,5 +1,5 @@
-//! The steps of a lease, each of them one script and so one step for everybody who looks. The keys are the
-//! lock's and the mark's, the first argument is what the owner has written into the lock; two more scripts note failures.
+//! The operations of a lease, each one script and so atomic. The keys are those of the lock and the mark; the first
+//! argument is the owner's value of the lock. Two more scripts store and read failures.
 
 use redis::Script;
 
@@ -34,7 +34,7 @@ impl Scripts {
     }
 }
 
-/// ARGV: lock, life in ms. A lock that is the owner's already was granted by a question whose answer was lost.
+/// ARGV: lock, life in ms. The owner may already have the lock, from a request with a lost answer.
 const ASK: &str = r"
 local mark = redis.call('GET', KEYS[2])
 if mark then return {'marked', mark} end
@@ -59,7 +59,7 @@ end
 return 'taken'
 ";
 
-/// ARGV: lock, mark, the mark's life in ms. A mark that is the very same was made by a question whose answer was lost.
+/// ARGV: lock, mark, the mark's life in ms. The same mark may exist, from a request with a lost answer.
 const COMPLETE: &str = r"
 local lock = redis.call('GET', KEYS[1])
 local mark = redis.call('GET', KEYS[2])
@@ -74,13 +74,13 @@ redis.call('DEL', KEYS[1])
 return 'ours'
 ";
 
-/// KEYS: the note of a failure, the mark. ARGV: the note, its life in ms. What was handled has not failed.
+/// KEYS: the failure note, the mark. ARGV: the note, its life in ms. A marked event gets no note.
 const NOTE: &str = r"
 if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 'ok'
 ";
 
-/// KEYS: the note of a failure, the mark.
+/// KEYS: the failure note, the mark.
 const FAILURE: &str = r"
 if redis.call('EXISTS', KEYS[2]) == 1 then return false end
 return redis.call('GET', KEYS[1])

@@ -1,6 +1,6 @@
-//! How a script gets to the server and its answer back, in bounded time.
+//! Runs scripts on the server, with a timeout.
 
-use crate::lease::keep::Trouble;
+use crate::lease::stored_lease::StoreError;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{
     Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RetryMethod, ScriptInvocation,
@@ -11,15 +11,15 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
-/// How soon a server is asked again that was just lost or is just starting.
-const PAUSE: Duration = Duration::from_millis(25);
+/// The delay before a script is repeated after a lost connection or during a start of the server.
+const RETRY_DELAY: Duration = Duration::from_millis(25);
 
-/// How soon a connection is tried again: at first, and at last.
-const FIRST_RECONNECT: Duration = Duration::from_millis(25);
-const LONGEST_RECONNECT: Duration = Duration::from_millis(500);
+/// The delay before a reconnection: the first, and the maximum.
+const FIRST_RECONNECT_DELAY: Duration = Duration::from_millis(25);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// How many questions may wait to be written.
-const QUEUE: usize = 1024;
+/// Commands that may wait to be written.
+const MAX_QUEUED_COMMANDS: usize = 1024;
 
 pub(super) struct Wire {
     connection: Connection,
@@ -27,16 +27,16 @@ pub(super) struct Wire {
 }
 
 enum Connection {
-    /// Made here, and made anew where it gives no answer.
-    Own { client: Client, current: Mutex<Numbered> },
-    /// The caller's, which sees to itself.
-    Given(Box<dyn Fn() -> Shared + Send + Sync>),
+    /// Opened here, and replaced after a timeout.
+    Own { client: Client, current: Mutex<NumberedConnection> },
+    /// The caller's, which reconnects by itself.
+    Given(Box<dyn Fn() -> SharedConnection + Send + Sync>),
 }
 
-/// A handle on a connection that many use at once.
-struct Shared(Box<dyn ConnectionLike + Send + Sync>);
+/// A handle on a multiplexed connection.
+struct SharedConnection(Box<dyn ConnectionLike + Send + Sync>);
 
-impl ConnectionLike for Shared {
+impl ConnectionLike for SharedConnection {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
         self.0.req_packed_command(command)
     }
@@ -55,7 +55,7 @@ impl ConnectionLike for Shared {
     }
 }
 
-struct Numbered {
+struct NumberedConnection {
     number: u64,
     manager: ConnectionManager,
 }
@@ -66,19 +66,17 @@ enum WireError {
     Late(Duration),
     #[error("Redis: {0}")]
     Said(#[source] RedisError),
-    #[error(
-        "Redis keeps keys in slots, and an event's two keys are in different ones: turn on `hash_tags` ({0})"
-    )]
+    #[error("the two keys of an event are in different slots of Redis Cluster: turn on `hash_tags` ({0})")]
     CrossSlot(#[source] RedisError),
 }
 
 impl Wire {
-    /// Connects when it is first asked.
+    /// Connects with the first script.
     pub(super) fn to(client: &Client, answer: Duration) -> Result<Self, RedisError> {
         let connection = client.get_connection_info();
         let settings = connection.tcp_settings().clone().set_nodelay(true);
         let client = Client::open(connection.clone().set_tcp_settings(settings))?;
-        let current = Mutex::new(Numbered { number: 0, manager: manager(&client, answer)? });
+        let current = Mutex::new(NumberedConnection { number: 0, manager: manager(&client, answer)? });
         Ok(Self { connection: Connection::Own { client, current }, answer })
     }
 
@@ -86,12 +84,12 @@ impl Wire {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        let connection = Connection::Given(Box::new(move || Shared(Box::new(connection.clone()))));
+        let connection = Connection::Given(Box::new(move || SharedConnection(Box::new(connection.clone()))));
         Self { connection, answer }
     }
 
-    /// Runs a script, again where the connection was lost before the answer: scripts may run twice.
-    pub(super) async fn run<T>(&self, script: &ScriptInvocation<'_>) -> Result<T, Trouble>
+    /// Runs a script, repeatedly if the connection is lost before the answer: scripts are idempotent.
+    pub(super) async fn run<T>(&self, script: &ScriptInvocation<'_>) -> Result<T, StoreError>
     where
         T: redis::FromRedisValue,
     {
@@ -106,10 +104,10 @@ impl Wire {
                     return Err(error);
                 }
                 if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) {
-                    // A server that was demoted. Behind the same name there is another one now.
+                    // The server was demoted; the address may now lead to another one.
                     self.replace(number);
                 }
-                sleep(PAUSE).await;
+                sleep(RETRY_DELAY).await;
                 (number, connection) = self.connection();
             }
         })
@@ -118,24 +116,24 @@ impl Wire {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if !error.is_timeout() => Err(said(error).into()),
             Ok(Err(_)) | Err(_) => {
-                // The network may have swallowed the connection without a word.
+                // The network may have dropped the connection silently.
                 self.replace(number);
                 Err(WireError::Late(self.answer).into())
             }
         }
     }
 
-    fn connection(&self) -> (u64, Shared) {
+    fn connection(&self) -> (u64, SharedConnection) {
         match &self.connection {
             Connection::Given(clone) => (0, clone()),
             Connection::Own { current, .. } => {
                 let current = current.lock().unwrap_or_else(PoisonError::into_inner);
-                (current.number, Shared(Box::new(current.manager.clone())))
+                (current.number, SharedConnection(Box::new(current.manager.clone())))
             }
         }
     }
 
-    /// Makes the connection of this number anew, unless somebody has.
+    /// Replaces the connection with this number, unless that was done.
     fn replace(&self, number: u64) {
         let Connection::Own { client, current } = &self.connection else { return };
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,22 +141,22 @@ impl Wire {
             return;
         }
         if let Ok(manager) = manager(client, self.answer) {
-            *current = Numbered { number: number + 1, manager };
+            *current = NumberedConnection { number: number + 1, manager };
         }
     }
 }
 
 fn manager(client: &Client, answer: Duration) -> Result<ConnectionManager, RedisError> {
     let settings = ConnectionManagerConfig::new()
-        .set_min_delay(FIRST_RECONNECT)
-        .set_max_delay(LONGEST_RECONNECT)
+        .set_min_delay(FIRST_RECONNECT_DELAY)
+        .set_max_delay(MAX_RECONNECT_DELAY)
         .set_connection_timeout(Some(answer))
         .set_response_timeout(Some(answer))
-        .set_pipeline_buffer_size(QUEUE);
+        .set_pipeline_buffer_size(MAX_QUEUED_COMMANDS);
     ConnectionManager::new_lazy_with_config(client.clone(), settings)
 }
 
-/// Whether it is worth asking again at once.
+/// Whether an immediate retry may succeed.
 fn is_passing(error: &RedisError) -> bool {
     error.is_connection_dropped()
         || matches!(error.retry_method(), RetryMethod::WaitAndRetry | RetryMethod::RetryImmediately)

@@ -1,10 +1,10 @@
-//! From an event to its mark.
+//! Claims an event by marking it.
 
 use super::connection::Connection;
+use super::errors::{in_table, unavailable};
 use super::ledger::PostgresLedger;
 use super::transaction::PostgresTransaction;
-use super::trouble::{in_table, unavailable};
-use crate::transactional::{Deadline, Payload, Table, Turn};
+use crate::transactional::{Deadline, EventLock, Payload, Table};
 use crate::{Claim, Event, LedgerError};
 use futures_util::future::join;
 use std::time::Duration;
@@ -12,59 +12,59 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{IsolationLevel, SimpleQueryMessage};
 
-/// What a claim may take beyond the patience, which is for the work of others: a connection, three short statements.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// The time limit of a claim besides the wait for other copies: a connection and three short statements.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a claim waits before it looks again for a mark that came or went. A trigger or a policy may hide it for ever.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The delay before a claim is retried after a concurrent change. A trigger or a policy may hide a mark forever.
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What the database says of an event.
-enum Found {
-    /// Marked, in this transaction.
+/// The result of marking an event.
+enum MarkResult {
+    /// The event was marked in this transaction.
     New(Connection, i64),
     Same,
     Other,
-    /// Somebody is at it.
+    /// Another copy is being handled.
     Held,
-    /// The mark came or went while it was asked for.
+    /// The mark was created or removed concurrently.
     Changed,
 }
 
 impl PostgresLedger {
-    pub(super) async fn claim_in_turn(
+    pub(super) async fn claim_locked(
         &self,
         event: &Event,
-        patience: Duration,
+        wait_timeout: Duration,
     ) -> Result<Claim<PostgresTransaction>, LedgerError> {
         Table::holds(&event.id).map_err(|error| LedgerError::Unavailable(error.into()))?;
-        let deadline = Deadline::after(patience);
-        let Some(turn) = self.turns.take(&event.id, &deadline).await else { return Ok(Claim::InProgress) };
+        let deadline = Deadline::after(wait_timeout);
+        let Some(lock) = self.locks.take(&event.id, &deadline).await else { return Ok(Claim::InProgress) };
         loop {
             let found =
-                tokio::time::timeout(deadline.left() + ANSWER_TIME, self.find(event, &deadline)).await;
+                tokio::time::timeout(deadline.left() + STATEMENT_TIMEOUT, self.find(event, &deadline)).await;
             match found.map_err(|_| no_answer())?? {
-                Found::New(connection, number) => return Ok(new(connection, number, turn)),
-                Found::Same => return Ok(Claim::Duplicate),
-                Found::Other => return Ok(Claim::OtherBody),
-                Found::Held => return Ok(Claim::InProgress),
-                Found::Changed if deadline.is_over() => return Ok(Claim::InProgress),
-                Found::Changed => tokio::time::sleep(PAUSE).await,
+                MarkResult::New(connection, number) => return Ok(new(connection, number, lock)),
+                MarkResult::Same => return Ok(Claim::Duplicate),
+                MarkResult::Other => return Ok(Claim::OtherBody),
+                MarkResult::Held => return Ok(Claim::InProgress),
+                MarkResult::Changed if deadline.is_over() => return Ok(Claim::InProgress),
+                MarkResult::Changed => tokio::time::sleep(RETRY_DELAY).await,
             }
         }
     }
 
-    async fn find(&self, event: &Event, deadline: &Deadline) -> Result<Found, LedgerError> {
+    async fn find(&self, event: &Event, deadline: &Deadline) -> Result<MarkResult, LedgerError> {
         let connection = Connection::take(&self.pool).await?;
         let usual = self.begin(&connection, deadline.left()).await?;
         match self.mark(&connection, event, &usual).await {
-            Ok(Some(number)) => return Ok(Found::New(connection, number)),
+            Ok(Some(number)) => return Ok(MarkResult::New(connection, number)),
             Ok(None) => {}
             Err(error) => {
                 connection.roll_back().await;
                 return match error.code() {
-                    Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(Found::Held),
+                    Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(MarkResult::Held),
                     Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-                        Ok(Found::Changed)
+                        Ok(MarkResult::Changed)
                     }
                     _ => Err(in_table(&error)),
                 };
@@ -73,13 +73,13 @@ impl PostgresLedger {
         let same = self.compare(&connection, event).await;
         connection.roll_back().await;
         Ok(match same.map_err(|error| in_table(&error))? {
-            Some(true) => Found::Same,
-            Some(false) => Found::Other,
-            None => Found::Changed,
+            Some(true) => MarkResult::Same,
+            Some(false) => MarkResult::Other,
+            None => MarkResult::Changed,
         })
     }
 
-    /// Says how long the connection waits for locks by itself.
+    /// Begins a transaction; returns the connection's own `lock_timeout`.
     async fn begin(&self, connection: &Connection, wait: Duration) -> Result<String, LedgerError> {
         let answers = connection
             .simple_query(&begin(self.isolation, wait))
@@ -92,7 +92,7 @@ impl PostgresLedger {
         Ok(shown.unwrap_or("0").to_owned())
     }
 
-    /// The number of the transaction in which it is marked now; `None`, if it was before.
+    /// Marks the event and returns the number of the transaction. `None` if it was marked before.
     async fn mark(
         &self,
         connection: &Connection,
@@ -102,18 +102,18 @@ impl PostgresLedger {
         let payload = Payload::new(&event.body, self.keep);
         let (event_type, kept) = (Table::event_type(&event.event_type), payload.kept());
         let wait_again = wait_again_for(usual);
-        // Typed, so that nothing is prepared: that would not pass through every proxy.
+        // Typed, without a prepared statement: some proxies do not support those.
         let parameters =
             [(&event.id as _, Type::TEXT), (&event_type as _, Type::TEXT), (&kept as _, Type::TEXT)];
         let mark = connection.query_typed_opt(&self.statements.mark, &parameters);
-        // Sent together, one after the other.
+        // Sent as a pipeline.
         let (marked, set) = join(mark, connection.batch_execute(&wait_again)).await;
         let marked = marked?;
         set?;
         Ok(marked.map(|row| row.get(0)))
     }
 
-    /// Whether the mark is of the same body; `None`, if there is none any more.
+    /// Whether the mark has the same body; `None` if the mark was removed.
     async fn compare(
         &self,
         connection: &Connection,
@@ -127,29 +127,29 @@ impl PostgresLedger {
     }
 }
 
-/// Begins a transaction that waits this long for others' locks, and says how long it would have by itself.
+/// Begins a transaction with this `lock_timeout`, and shows the session's own.
 fn begin(isolation: IsolationLevel, wait: Duration) -> String {
     let isolation = match isolation {
         IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => "READ COMMITTED",
         IsolationLevel::RepeatableRead => "REPEATABLE READ",
         _ => "SERIALIZABLE",
     };
-    // Zero would be for ever.
+    // Zero would mean forever.
     let wait = wait.as_millis().max(1);
     format!(
         "BEGIN ISOLATION LEVEL {isolation} READ WRITE; SHOW lock_timeout; SET LOCAL lock_timeout = {wait}"
     )
 }
 
-/// What the handler waits for locks is not the ledger's to say.
+/// Restores the session's own `lock_timeout` for the handler.
 fn wait_again_for(usual: &str) -> String {
     format!("SET LOCAL lock_timeout = '{}'", usual.replace('\'', "''"))
 }
 
-fn new(connection: Connection, number: i64, turn: Turn) -> Claim<PostgresTransaction> {
-    Claim::New(PostgresTransaction::new(connection, number, turn))
+fn new(connection: Connection, number: i64, lock: EventLock) -> Claim<PostgresTransaction> {
+    Claim::New(PostgresTransaction::new(connection, number, lock))
 }
 
 fn no_answer() -> LedgerError {
-    LedgerError::Unavailable("the database has no connection for it, or does not answer in time".into())
+    LedgerError::Unavailable("no connection is free, or the database does not answer in time".into())
 }

@@ -1,10 +1,10 @@
-use super::trouble::no_connection;
+use super::errors::no_connection;
 use crate::LedgerError;
 use deadpool_postgres::{Client, ClientWrapper, Object, Pool};
 use std::ops::Deref;
 use tokio::runtime::Handle;
 
-/// A connection of the pool, in which a transaction may be open. It goes back when that is over, and never before.
+/// A connection of the pool, perhaps with an open transaction. It returns to the pool after the transaction has ended.
 #[derive(Debug)]
 pub(super) struct Connection(Option<Client>);
 
@@ -14,12 +14,12 @@ impl Connection {
         Ok(Self(Some(client)))
     }
 
-    /// For a connection without a transaction.
+    /// Returns a connection without an open transaction to the pool.
     pub(super) fn give_back(mut self) {
         drop(self.0.take());
     }
 
-    /// One that cannot even roll back is closed.
+    /// Rolls back. A connection that cannot roll back is closed.
     pub(super) async fn roll_back(self) {
         if self.batch_execute("ROLLBACK").await.is_ok() {
             self.give_back();
@@ -41,7 +41,7 @@ impl Deref for Connection {
     fn deref(&self) -> &ClientWrapper {
         match &self.0 {
             Some(client) => client,
-            None => unreachable!("the connection is there until it is given back"),
+            None => unreachable!("the connection is present until it is given back"),
         }
     }
 }
@@ -49,8 +49,8 @@ impl Deref for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let Some(client) = self.0.take() else { return };
-        // A statement may still be running. Until it has ended and is rolled back, the connection counts as taken, so
-        // that there are never more of them than the pool allows.
+        // A statement may still run. The connection returns to the pool after its end and the rollback, so that the pool's
+        // limit holds.
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(Rollback(Some(client)).run())),
             Err(_) => drop(Object::take(client)),
@@ -58,7 +58,7 @@ impl Drop for Connection {
     }
 }
 
-/// The rollback of a connection that was dropped. If the runtime ends before, the connection is closed.
+/// The rollback of a dropped connection. If the runtime ends before it, the connection is closed.
 struct Rollback(Option<Client>);
 
 impl Rollback {

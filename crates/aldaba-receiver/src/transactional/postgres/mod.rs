@@ -2,10 +2,10 @@
 
 mod claim;
 mod connection;
+mod errors;
 mod ledger;
 mod savepoint;
 mod transaction;
-mod trouble;
 
 pub use ledger::PostgresLedger;
 pub use savepoint::Savepoint;

@@ -3,7 +3,7 @@ use futures_util::FutureExt;
 use std::ops::Deref;
 use tokio_postgres::{Client, Error};
 
-/// A part of a transaction that can be taken back without the rest. Dropping it takes it back.
+/// A part of a transaction that can be rolled back separately. Dropping it rolls it back.
 #[derive(Debug)]
 pub struct Savepoint<'a> {
     connection: &'a Connection,
@@ -13,22 +13,21 @@ pub struct Savepoint<'a> {
 
 impl<'a> Savepoint<'a> {
     pub(super) async fn set(connection: &'a Connection, depth: u32) -> Result<Self, Error> {
-        // Whoever gives this up has sent it, with the first poll, and takes it back.
+        // The first poll sends the statement. If this future is dropped then, the savepoint is rolled back.
         let mut part = Self { connection, depth, open: true };
         let set = connection.batch_execute(&format!("SAVEPOINT aldaba_{depth}")).await;
         part.open = set.is_ok();
         set.map(|()| part)
     }
 
-    /// A part of this part.
+    /// A nested savepoint.
     pub async fn savepoint(&mut self) -> Result<Savepoint<'_>, Error> {
         Savepoint::set(self.connection, self.depth + 1).await
     }
 
-    /// What was done in it stays, if the transaction does. A part that has failed cannot stay: that is an error, and the
-    /// part is taken back.
+    /// Keeps the changes, if the transaction commits. After a failed statement this is an error, and the part is rolled back.
     pub async fn release(mut self) -> Result<(), Error> {
-        // Whoever gives this up has sent it, with the first poll. To take it back then would take back more than it.
+        // The first poll sends the statement. After that a rollback would undo more than this part.
         self.open = false;
         let released =
             self.connection.batch_execute(&format!("RELEASE SAVEPOINT aldaba_{}", self.depth)).await;
@@ -36,7 +35,7 @@ impl<'a> Savepoint<'a> {
         released
     }
 
-    /// What was done in it is taken back.
+    /// Rolls the changes back.
     pub async fn roll_back(mut self) -> Result<(), Error> {
         self.open = false;
         self.connection.batch_execute(&self.taking_back()).await
@@ -58,8 +57,8 @@ impl Deref for Savepoint<'_> {
 impl Drop for Savepoint<'_> {
     fn drop(&mut self) {
         if self.open {
-            // It is sent at the first poll, before whatever comes next over this connection. If it fails, so has the
-            // transaction, and the commit will say so.
+            // The first poll sends it, before any later statement of this connection. If it fails, the transaction has failed,
+            // and the commit reports that.
             let _ = self.connection.batch_execute(&self.taking_back()).now_or_never();
         }
     }

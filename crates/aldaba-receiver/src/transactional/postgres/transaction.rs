@@ -1,31 +1,31 @@
 use super::connection::Connection;
+use super::errors::lost;
 use super::savepoint::Savepoint;
-use super::trouble::lost;
-use crate::transactional::{PostgresStatements, Turn};
+use crate::transactional::{EventLock, PostgresStatements};
 use crate::{LedgerError, Work};
 use std::ops::Deref;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Statement};
 
-/// The transaction in which an event was marked, and in which its handler works. It reads as a client of
-/// tokio-postgres: `query`, `execute`, `query_opt`, `prepare`, `batch_execute`, `copy_in` and the others.
+/// The transaction in which an event is marked and its handler works. It dereferences to a client of tokio-postgres:
+/// `query`, `execute`, `query_opt`, `prepare`, `batch_execute`, `copy_in` and the others.
 ///
-/// The receiver commits it, once the handler has succeeded. A statement that fails has ended the transaction, as always
-/// in PostgreSQL: then nothing is committed, also if the handler goes on as if all were well. What may fail belongs
-/// into a [`savepoint`](Self::savepoint).
+/// The receiver commits it when the handler succeeds. As always in PostgreSQL, a failed statement aborts the transaction:
+/// then nothing is committed, even if the handler succeeds. Use a [`savepoint`](Self::savepoint) for statements that may
+/// fail.
 #[derive(Debug)]
 pub struct PostgresTransaction {
     connection: Connection,
     number: i64,
-    _turn: Turn,
+    _lock: EventLock,
 }
 
 impl PostgresTransaction {
-    pub(super) fn new(connection: Connection, number: i64, turn: Turn) -> Self {
-        Self { connection, number, _turn: turn }
+    pub(super) fn new(connection: Connection, number: i64, lock: EventLock) -> Self {
+        Self { connection, number, _lock: lock }
     }
 
-    /// A part of the work that may fail without the rest.
+    /// Sets a savepoint for work that may fail.
     pub async fn savepoint(&mut self) -> Result<Savepoint<'_>, Error> {
         Savepoint::set(&self.connection, 1).await
     }
@@ -46,7 +46,7 @@ impl Deref for PostgresTransaction {
 
 impl Work for PostgresTransaction {
     async fn complete(self) -> Result<(), LedgerError> {
-        // Together: if the first fails, the second is not done.
+        // In one message: if the first fails, the second is not executed.
         let commit = format!("{}; COMMIT", PostgresStatements::before_commit(self.number));
         match self.connection.batch_execute(&commit).await {
             Ok(()) => {
@@ -54,20 +54,19 @@ impl Work for PostgresTransaction {
                 Ok(())
             }
             Err(error) => {
-                let trouble = match error.code() {
+                let failure = match error.code() {
                     Some(&SqlState::DIVISION_BY_ZERO) => LedgerError::Lost(
-                        "the handler has ended the transaction by itself, which is the receiver's to do"
-                            .into(),
+                        "the handler ended the transaction; only the receiver may end it".into(),
                     ),
                     Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => LedgerError::Lost(
-                        "a statement of the handler failed, and that ended the transaction; use a savepoint \
-                         around what may fail"
+                        "a statement of the handler failed and aborted the transaction; use a savepoint for \
+                         statements that may fail"
                             .into(),
                     ),
                     _ => lost(&error),
                 };
                 self.connection.roll_back().await;
-                Err(trouble)
+                Err(failure)
             }
         }
     }

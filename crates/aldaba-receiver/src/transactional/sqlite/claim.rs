@@ -1,8 +1,8 @@
-//! From an event to its mark.
+//! Claims an event by marking it.
 
+use super::errors::{in_table, is_busy, stopped, unavailable};
 use super::ledger::SqliteLedger;
 use super::transaction::SqliteTransaction;
-use super::trouble::{in_table, is_busy, stopped, unavailable};
 use super::writer::Writer;
 use crate::transactional::{Deadline, Payload, SqliteStatements, Table};
 use crate::{Claim, Event, LedgerError};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 
-/// How many look for a mark at once. More wait: they are short.
+/// Concurrent lookups of marks. More wait; lookups are short.
 pub(super) const READERS: usize = 4;
 
-/// The payload that a mark holds. Another program's may hold none: its word that the event was handled is all there is.
+/// The payload of a mark. A mark of another program may have none; then the id decides.
 struct Mark(Option<String>);
 
 impl Mark {
@@ -23,38 +23,38 @@ impl Mark {
     }
 }
 
-/// What the database says of an event.
-enum Found {
+/// The result of marking an event.
+enum MarkResult {
     New(Writer),
     Same,
     Other,
-    /// Another process writes.
+    /// Another process has the write lock.
     Busy,
 }
 
 impl SqliteLedger {
-    pub(super) async fn claim_in_turn(
+    pub(super) async fn claim_locked(
         &self,
         event: &Event,
-        patience: Duration,
+        wait_timeout: Duration,
     ) -> Result<Claim<SqliteTransaction>, LedgerError> {
         Table::holds(&event.id).map_err(|error| LedgerError::Unavailable(error.into()))?;
-        let deadline = Deadline::after(patience);
-        let Some(turn) = self.turns.take(&event.id, &deadline).await else { return Ok(Claim::InProgress) };
+        let deadline = Deadline::after(wait_timeout);
+        let Some(lock) = self.locks.take(&event.id, &deadline).await else { return Ok(Claim::InProgress) };
         let payload = Payload::new(&event.body, self.keep);
-        // A repeat is told from what is stored, without the write lock, which somebody's handler may hold.
+        // Duplicates are found without the write lock, which a handler may hold.
         if let Some(mark) = self.find(&event.id).await? {
             return Ok(if mark.is_of(&payload) { Claim::Duplicate } else { Claim::OtherBody });
         }
         let writer = self.writer(&deadline).await?;
         match self.mark(writer, event, payload, deadline.left()).await? {
-            Found::New(writer) => {
+            MarkResult::New(writer) => {
                 let statements = Arc::clone(&self.statements);
-                Ok(Claim::New(SqliteTransaction::new(writer, statements, event.id.clone(), turn)))
+                Ok(Claim::New(SqliteTransaction::new(writer, statements, event.id.clone(), lock)))
             }
-            Found::Same => Ok(Claim::Duplicate),
-            Found::Other => Ok(Claim::OtherBody),
-            Found::Busy => Ok(Claim::InProgress),
+            MarkResult::Same => Ok(Claim::Duplicate),
+            MarkResult::Other => Ok(Claim::OtherBody),
+            MarkResult::Busy => Ok(Claim::InProgress),
         }
     }
 
@@ -73,28 +73,32 @@ impl SqliteLedger {
         event: &Event,
         payload: Payload,
         wait: Duration,
-    ) -> Result<Found, LedgerError> {
+    ) -> Result<MarkResult, LedgerError> {
         let (file, statements) = (Arc::clone(&self.file), Arc::clone(&self.statements));
         let (event_id, event_type) = (event.id.clone(), Table::event_type(&event.event_type).to_owned());
         let marked = spawn_blocking(move || {
             let connection = match writer.begin(&file, wait) {
                 Ok(connection) => connection,
-                Err(error) if is_busy(&error) => return Ok(Found::Busy),
+                Err(error) if is_busy(&error) => return Ok(MarkResult::Busy),
                 Err(error) => return Err(error),
             };
             let mark = (&event_id, &event_type, &*payload.kept());
             if connection.prepare_cached(&statements.mark)?.execute(mark)? == 1 {
                 writer.lend()?;
-                return Ok(Found::New(writer));
+                return Ok(MarkResult::New(writer));
             }
             let mark = find(connection, &statements, &event_id)?;
             writer.roll_back();
-            Ok(if mark.is_some_and(|mark| mark.is_of(&payload)) { Found::Same } else { Found::Other })
+            Ok(if mark.is_some_and(|mark| mark.is_of(&payload)) {
+                MarkResult::Same
+            } else {
+                MarkResult::Other
+            })
         });
         marked.await.map_err(|error| stopped(&error))?.map_err(|error| in_table(&error))
     }
 
-    /// The one who writes, for whom this waits.
+    /// Waits for the connection that writes.
     pub(super) async fn writer(&self, deadline: &Deadline) -> Result<Writer, LedgerError> {
         let slot = Arc::clone(&self.writer).lock_owned();
         match tokio::time::timeout_at(deadline.at(), slot).await {

@@ -3,21 +3,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a statement waits for a lock when nobody says otherwise.
-const USUAL_WAIT: Duration = Duration::from_secs(5);
+/// How long a statement waits for a lock by default.
+const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A file is switched to its write-ahead log once, which needs it for a moment alone.
-const SWITCH_PAUSE: Duration = Duration::from_millis(20);
-const SWITCH_TRIES: usize = 250;
+/// Retries of the switch to the write-ahead log, which needs exclusive access once.
+const WAL_RETRY_DELAY: Duration = Duration::from_millis(20);
+const MAX_WAL_RETRIES: usize = 250;
 
-/// What the program does with each new connection.
+/// The program's setup of each new connection.
 pub(super) type Setup = Arc<dyn Fn(&Connection) -> rusqlite::Result<()> + Send + Sync>;
 
-/// The database, and how connections to it are made.
+/// The database file and its connections.
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) setup: Option<Setup>,
-    /// Connections that only read, and are at rest.
+    /// Idle read-only connections.
     readers: Mutex<Vec<Connection>>,
 }
 
@@ -27,14 +27,14 @@ impl File {
     }
 
     pub(super) fn open(&self) -> rusqlite::Result<Connection> {
-        // Without `SQLITE_OPEN_URI`: a path is a path, whatever it is called.
+        // Without `SQLITE_OPEN_URI`: the path is never a URI.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(USUAL_WAIT)?;
+        connection.busy_timeout(DEFAULT_BUSY_TIMEOUT)?;
         use_write_ahead_log(&connection)?;
-        // What was answered survives a loss of power.
+        // An answered commit survives a power failure.
         connection.pragma_update(None, "synchronous", "FULL")?;
         if let Some(setup) = &self.setup {
             setup(&connection)?;
@@ -42,7 +42,7 @@ impl File {
         Ok(connection)
     }
 
-    /// Reads beside the one who writes.
+    /// Reads concurrently with the writer.
     pub(super) fn read<T>(
         &self,
         what: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -57,13 +57,13 @@ impl File {
             }
         };
         let read = what(&reader)?;
-        // Only one with which all is well is used again.
+        // A connection is used again only after a success.
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
         Ok(read)
     }
 }
 
-/// SQLite does not wait by itself where two processes switch at once.
+/// Retries, because SQLite does not wait when two processes switch at once.
 fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
     let mut tries = 0;
     loop {
@@ -75,9 +75,9 @@ fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
             });
         match mode {
             Ok(mode) if mode == "wal" => return Ok(()),
-            Err(error) if super::trouble::is_busy(&error) && tries < SWITCH_TRIES => {
+            Err(error) if super::errors::is_busy(&error) && tries < MAX_WAL_RETRIES => {
                 tries += 1;
-                std::thread::sleep(SWITCH_PAUSE);
+                std::thread::sleep(WAL_RETRY_DELAY);
             }
             Ok(_) => return Err(no_write_ahead_log()),
             Err(error) => return Err(error),

@@ -1,10 +1,10 @@
 //! The ledger in SQLite, through rusqlite.
 
 mod claim;
+mod errors;
 mod file;
 mod ledger;
 mod transaction;
-mod trouble;
 mod writer;
 
 pub use ledger::SqliteLedger;

@@ -1,24 +1,24 @@
-use super::trouble::{lost, stopped};
+use super::errors::{lost, stopped};
 use super::writer::{Writer, gone};
-use crate::transactional::{SqliteStatements, Turn};
+use crate::transactional::{EventLock, SqliteStatements};
 use crate::{LedgerError, Work};
 use rusqlite::Connection;
 use std::fmt;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// The transaction in which an event was marked, and in which its handler works. The receiver commits it, once the
-/// handler has succeeded; a handler cannot.
+/// The transaction in which an event is marked and its handler works. The receiver commits it when the handler succeeds; a
+/// handler cannot.
 ///
-/// A statement that fails is taken back alone, as a rule of SQLite: a handler that goes on after one commits the rest of
-/// its work. Some errors end the whole transaction: a full disk, `OR ROLLBACK`, `RAISE(ROLLBACK)`. After one of those every
-/// write and every further part fails, and nothing is committed.
+/// In SQLite a failed statement is rolled back alone: a handler that continues commits the rest of its work. Some errors end
+/// the whole transaction: a full disk, `OR ROLLBACK`, `RAISE(ROLLBACK)`. After that every write and every further part
+/// fails, and nothing is committed.
 pub struct SqliteTransaction {
-    // `None` while a part of the work runs, and for ever if that part does not come back.
+    // `None` while a part of the work runs, and after a part that panicked or was dropped.
     writer: Option<Writer>,
     statements: Arc<SqliteStatements>,
     event_id: String,
-    _turn: Turn,
+    _lock: EventLock,
 }
 
 impl SqliteTransaction {
@@ -26,12 +26,12 @@ impl SqliteTransaction {
         writer: Writer,
         statements: Arc<SqliteStatements>,
         event_id: String,
-        turn: Turn,
+        lock: EventLock,
     ) -> Self {
-        Self { writer: Some(writer), statements, event_id, _turn: turn }
+        Self { writer: Some(writer), statements, event_id, _lock: lock }
     }
 
-    /// Does a part of the work, on a thread where it may block. There may be several parts, one after the other.
+    /// Runs a part of the work on a thread for blocking code. There may be several parts, one after another.
     ///
     /// ```ignore
     /// work.run(move |connection| {
@@ -40,7 +40,7 @@ impl SqliteTransaction {
     /// .await?;
     /// ```
     ///
-    /// A part that panics, and a part whose future is dropped, takes the whole transaction with it.
+    /// If a part panics or its future is dropped, the whole transaction is rolled back.
     pub async fn run<T, E>(
         &mut self,
         part: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -82,7 +82,7 @@ impl Work for SqliteTransaction {
 
     async fn abandon(mut self) {
         if let Some(writer) = self.writer.take() {
-            // If the runtime ends before, the writer is dropped, which rolls back too.
+            // If the runtime ends meanwhile, dropping the writer rolls back too.
             let _ = spawn_blocking(move || writer.roll_back()).await;
         }
     }

@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
 
-/// Set in the transaction in which an event was marked, and in no other: it tells that one from another that was begun
-/// after its end.
+/// A savepoint in the transaction that marked the event. It distinguishes this transaction from one that was begun after
+/// its end.
 const SET: &str = "SAVEPOINT aldaba_event";
 const RELEASE: &str = "RELEASE aldaba_event";
 
-/// The one connection that writes, in the hands of one. Whatever is open in it when it is dropped is rolled back.
+/// Exclusive access to the connection that writes. Dropping it rolls an open transaction back.
 pub(super) struct Writer {
-    // `None`: not opened yet, or closed because something was wrong with it.
+    // The connection is `None` before it is opened, and after it was closed because of an error.
     slot: Option<OwnedMutexGuard<Option<Connection>>>,
-    /// The handler has set something that outlives its transaction: it is not for the next one.
+    /// The handler has changed the connection itself; the next handler must not use it.
     changed: Arc<AtomicBool>,
 }
 
@@ -25,7 +25,7 @@ impl Writer {
         Self { slot: Some(slot), changed: Arc::default() }
     }
 
-    /// The connection, opened if it is not. Blocks.
+    /// The connection; opens it if necessary. Blocks.
     pub(super) fn connection(&mut self, file: &File) -> rusqlite::Result<&mut Connection> {
         let Some(slot) = &mut self.slot else { return Err(gone()) };
         match &mut **slot {
@@ -34,7 +34,7 @@ impl Writer {
         }
     }
 
-    /// The connection of a transaction that was begun, and has not ended by itself.
+    /// The connection, if its transaction is still open.
     pub(super) fn begun(&mut self) -> rusqlite::Result<&mut Connection> {
         match self.slot.as_deref_mut() {
             Some(Some(connection)) if connection.is_autocommit() => Err(ended()),
@@ -43,7 +43,7 @@ impl Writer {
         }
     }
 
-    /// Takes the write lock of the file, for which it waits this long. Blocks.
+    /// Takes the write lock of the file; waits up to `wait`. Blocks.
     pub(super) fn begin(&mut self, file: &Arc<File>, wait: Duration) -> rusqlite::Result<&mut Connection> {
         let connection = self.connection(file)?;
         connection.busy_timeout(wait)?;
@@ -51,9 +51,9 @@ impl Writer {
         Ok(connection)
     }
 
-    /// From here on it is the handler's, who may do anything but end the transaction. SQLite itself may: a full disk, `OR
-    /// ROLLBACK` and `RAISE(ROLLBACK)` do it. What the handler wrote after that would be committed at once and without the
-    /// mark, so nothing is, until the writer says so.
+    /// Lends the connection to the handler, which cannot end the transaction. SQLite can: after a full disk, `OR ROLLBACK` or
+    /// `RAISE(ROLLBACK)`. Later writes would then commit immediately and without the mark; so all commits are refused until
+    /// [`Writer::commit`].
     pub(super) fn lend(&mut self) -> rusqlite::Result<()> {
         let changed = Arc::clone(&self.changed);
         let connection = self.begun()?;
@@ -68,11 +68,10 @@ impl Writer {
         }))
     }
 
-    /// Commits, if this is still the transaction in which the event was marked.
+    /// Commits, if this is still the transaction that marked the event.
     pub(super) fn commit(&mut self, find: &str, event_id: &str) -> rusqlite::Result<()> {
         let connection = self.begun()?;
-        // While nothing can be committed: in another transaction this might. A handler may have savepoints of its own open: they
-        // end with it.
+        // Commits are still refused here, in case this is another transaction. Open savepoints of the handler end too.
         let same = connection.execute_batch(RELEASE).is_ok() && !connection.is_autocommit();
         if !same || !connection.prepare_cached(find)?.exists([event_id])? {
             return Err(ended());
@@ -81,7 +80,7 @@ impl Writer {
         connection.execute_batch("COMMIT")
     }
 
-    /// Blocks, if not for long.
+    /// Blocks briefly.
     pub(super) fn roll_back(mut self) {
         if let Some(slot) = self.slot.take() {
             roll_back(slot, self.changed.load(Relaxed));
@@ -89,7 +88,7 @@ impl Writer {
     }
 }
 
-/// A connection that cannot even roll back is closed, which does it too; and so is one that was changed.
+/// Rolls back. A connection that cannot roll back, or that was changed, is closed.
 fn roll_back(mut slot: OwnedMutexGuard<Option<Connection>>, changed: bool) {
     let Some(connection) = &mut *slot else { return };
     let at_rest = take_back(connection).is_ok()
@@ -105,27 +104,27 @@ impl Drop for Writer {
         let changed = self.changed.load(Relaxed);
         let at_rest = !changed && slot.as_ref().is_none_or(Connection::is_autocommit);
         match Handle::try_current() {
-            // The disk is not for the threads of the runtime.
+            // Disk access must not block the threads of the runtime.
             Ok(runtime) if !at_rest => drop(runtime.spawn_blocking(move || roll_back(slot, changed))),
             _ => roll_back(slot, changed),
         }
     }
 }
 
-/// What [`Writer::lend`] forbids is allowed again.
+/// Allows again what [`Writer::lend`] forbids.
 fn take_back(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
     connection.commit_hook(None::<fn() -> bool>)
 }
 
-/// What a statement does to its connection rather than to the file.
+/// Whether a statement changes its connection rather than the file.
 fn outlives_its_transaction(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Attach { .. }
         | AuthAction::CreateTempTable { .. }
         | AuthAction::CreateTempTrigger { .. }
         | AuthAction::CreateTempView { .. } => true,
-        // Without a value it only asks; and this one is for the transaction.
+        // Without a value a pragma only reads; `defer_foreign_keys` ends with the transaction.
         AuthAction::Pragma { pragma_name, pragma_value } => {
             pragma_value.is_some() && !pragma_name.eq_ignore_ascii_case("defer_foreign_keys")
         }
@@ -134,13 +133,13 @@ fn outlives_its_transaction(action: &AuthAction<'_>) -> bool {
 }
 
 pub(super) fn gone() -> rusqlite::Error {
-    aborted("the transaction is gone: an earlier part of the work panicked, or was dropped")
+    aborted("the transaction has ended: an earlier part of the work panicked or was dropped")
 }
 
 fn ended() -> rusqlite::Error {
     aborted(
-        "the transaction is gone: an error has ended it, such as a full disk, OR ROLLBACK or RAISE(ROLLBACK), or the \
-         handler has removed the mark of its event; pass errors on",
+        "the transaction has ended: by an error such as a full disk, OR ROLLBACK or RAISE(ROLLBACK), or because the \
+         handler removed the mark of its event; the handler must return errors",
     )
 }
 

@@ -182,6 +182,17 @@ pub async fn a_resume_of_a_healthy_endpoint_changes_nothing(store: Arc<dyn Store
     assert_eq!(patient.scene.change(elsewhere).await, Changed::NotFound);
 }
 
+pub async fn an_endpoint_that_is_turned_off_is_not_resumed(store: Arc<dyn Store>) {
+    let patient = Patient::new(store).await;
+    patient.becomes([failed()]).await;
+    patient.set_disabled(true, 60, false).await;
+    let before = patient.endpoint().await;
+    assert_eq!(patient.resume(61).await, Changed::TurnedOff);
+    assert_eq!(patient.endpoint().await, before);
+    patient.set_disabled(false, 62, false).await;
+    assert_eq!(patient.endpoint().await.health.status, HealthStatus::Active, "turning it on resumes it");
+}
+
 pub async fn an_attempt_from_before_a_resume_leaves_the_health_alone(store: Arc<dyn Store>) {
     let patient = Patient::new(store).await;
     patient.becomes([failed()]).await;

@@ -42,7 +42,7 @@ pub enum Change {
         notices: Vec<Notice>,
     },
     /// Makes an endpoint active that its policy has given up or whose receiver was gone, and lets go what
-    /// is held for it. One that its operator has turned off stays off.
+    /// is held for it. One that its operator has turned off is refused.
     ResumeEndpoint {
         app: AppId,
         endpoint: EndpointId,

@@ -39,6 +39,8 @@ pub enum Changed {
         failing_since: Option<Timestamp>,
         recovery: Option<Box<Replay>>,
     },
+    /// The endpoint is turned off: it cannot be resumed, and turning it on resumes it. Nothing was changed.
+    TurnedOff,
     /// These have taken their places, in this order.
     Sequenced(Vec<Sequenced>),
     /// There was nothing to change.

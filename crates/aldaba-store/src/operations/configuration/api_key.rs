@@ -7,18 +7,7 @@ use crate::operations::{Reading, Result, Transaction, application};
 use crate::{ApiKey, Changed};
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 
-stored!(ApiKey {
-    id: "id",
-    org: "org",
-    app: "app",
-    name: "name",
-    prefix: "prefix",
-    digest: "digest",
-    scope: "scope",
-    created_at: "created_at",
-    expires_at: "expires_at",
-    last_used_at: "last_used_at",
-});
+stored! { ApiKey { id, org, app, name, prefix, digest, scope, created_at, expires_at, last_used_at } }
 
 statements! {
     INSERT = format!("{} ON CONFLICT DO NOTHING", insert::<ApiKey>("api_key"));

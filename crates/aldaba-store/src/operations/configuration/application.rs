@@ -6,17 +6,7 @@ use crate::operations::{Reading, Result, Transaction, api_key, endpoint, lists, 
 use crate::{Application, ApplicationRef, Changed, Order, Page, Tenant};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 
-stored!(Application {
-    id: "id",
-    org: "org",
-    uid: "uid",
-    name: "name",
-    throttle_rate: "throttle_rate",
-    alert_email: "alert_email",
-    metadata: "metadata",
-    created_at: "created_at",
-    updated_at: "updated_at",
-});
+stored! { Application { id, org, uid, name, throttle_rate, alert_email, metadata, created_at, updated_at } }
 
 statements! {
     /// A new application has version 1.
@@ -104,7 +94,7 @@ pub(crate) fn is_deleted(reading: &dyn Reading, app: AppId) -> Result<bool> {
     reading.exists(&IS_DELETED, values![app])
 }
 
-pub(crate) fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
+pub fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
     reading.one(&VERSION, values![app])
 }
 

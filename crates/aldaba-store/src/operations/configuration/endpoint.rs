@@ -14,50 +14,20 @@ use aldaba_delivery::{AppId, EndpointId, Filter, Health, Ordering, OrgId, Timest
 use std::collections::HashSet;
 use std::sync::Arc;
 
-stored!(EndpointConfig {
-    uid: "uid",
-    url: "url",
-    description: "description",
-    version: "version",
-    disabled: "disabled",
-    when_disabled: "when_disabled",
-    event_types: "event_types",
-    channels: "channels",
-    filter: "filter",
-    throttle_rate: "throttle_rate",
-    policy: "policy",
-    profile: "profile",
-    http2: "http2",
-    ordering: "ordering",
-    metadata: "metadata",
-});
+stored! { EndpointConfig {
+    uid, url, description, version, disabled, when_disabled, event_types, channels, filter, throttle_rate, policy,
+    profile, http2, ordering, metadata,
+} }
 
-stored!(Health {
-    status: "health_status",
-    failure_count: "health_failure_count",
-    failing_since: "health_failing_since",
-    changed_at: "health_changed_at",
-    next_probe_at: "health_next_probe_at",
-    probe_gap: "health_probe_gap",
-    quiet_until: "health_quiet_until",
-    released_at: "health_released_at",
-    released_by_person: "health_released_by_person",
-    epoch: "health_epoch",
-});
+stored! { Health, "health_" {
+    status, failure_count, failing_since, changed_at, next_probe_at, probe_gap, quiet_until, released_at,
+    released_by_person, epoch,
+} }
 
-stored!(Endpoint {
-    id: "id",
-    app: "app",
-    org: "org",
-    config: [EndpointConfig],
-    sealed: "sealed",
-    created_at: "created_at",
-    updated_at: "updated_at",
-    deleted: "deleted" as DELETED,
-    direct: "direct",
-    health: [Health],
-    last_error: [Option<LastError>],
-});
+stored! { Endpoint {
+    id, app, org, config: [EndpointConfig], sealed, created_at, updated_at, deleted: "deleted" as DELETED, direct,
+    health: [Health], last_error: [Option<LastError>],
+} }
 
 impl FromRow for Option<LastError> {
     fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
@@ -209,7 +179,7 @@ pub(crate) fn update(
     parameters.extend([endpoint.sealed.value(), endpoint.updated_at.value(), endpoint.id.value()]);
     tx.execute(&UPDATE, &parameters)?;
     if let Some((health, cause)) = endpoint.after_controls_change(&before, resume) {
-        health::by_hand(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
+        health::by_operator(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
     }
     application::raise_version(tx, endpoint.app)?;
     Ok(Changed::done())

@@ -6,20 +6,10 @@ use crate::operations::{Reading, Result, Transaction};
 use crate::{Changed, EventType, EventTypeChange, EventTypeWrite};
 use aldaba_delivery::{OrgId, Timestamp};
 
-stored!(EventType {
-    id: "id",
-    org: "org",
-    name: "name",
-    description: "description",
-    archived: "archived",
-    deprecated: "deprecated",
-    validate: "validate",
-    schemas: "schemas",
-    feature_flags: "feature_flags",
-    group_name: "group_name",
-    created_at: "created_at",
-    updated_at: "updated_at",
-});
+stored! { EventType {
+    id, org, name, description, archived, deprecated, validate, schemas, feature_flags, group_name, created_at,
+    updated_at,
+} }
 
 statements! {
     UPDATED_AT = "SELECT updated_at FROM event_type WHERE org = ?1 AND name = ?2";

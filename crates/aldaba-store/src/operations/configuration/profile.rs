@@ -9,13 +9,7 @@ use aldaba_delivery::{BUILTIN_PROFILES, OrgId};
 
 named!("profile", "profile");
 
-stored!(OwnProfile {
-    org: "org",
-    name: "name",
-    body: "body",
-    created_at: "created_at",
-    updated_at: "updated_at",
-});
+stored! { OwnProfile { org, name, body, created_at, updated_at } }
 
 pub(crate) fn create(tx: &dyn Transaction, own: &OwnProfile) -> Result<Changed> {
     NAMED.create(tx, (own.org, &own.name, &own.body), (own.created_at, own.updated_at))

@@ -13,18 +13,11 @@ use crate::{
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, SourceId, Timestamp};
 
-stored!(SourceConfig { uid: "uid", name: "name", metadata: "metadata", kind: "kind", settings: "settings" });
+stored! { SourceConfig { uid, name, metadata, kind, settings } }
 
-stored!(Source {
-    id: "id",
-    org: "org",
-    app: "app",
-    config: [SourceConfig],
-    sealed: "sealed",
-    tokens: [Vec<SourceToken>],
-    created_at: "created_at",
-    updated_at: "updated_at",
-});
+stored! { Source {
+    id, org, app, config: [SourceConfig], sealed, tokens: [Vec<SourceToken>], created_at, updated_at,
+} }
 
 /// Tokens are rows of their own.
 impl FromRow for Vec<SourceToken> {

@@ -8,7 +8,7 @@ use crate::operations::{Reading, Result, Transaction};
 use crate::{Changed, PortalExpiry, RevokedToken};
 use aldaba_delivery::{AppId, Timestamp};
 
-stored!(RevokedToken { org: "org", mark: "mark", expires_at: "expires_at" });
+stored! { RevokedToken { org, mark, expires_at } }
 
 const CUT: &str = "SELECT app, session, issued_before, ends_at, expires_at FROM portal_cut";
 const CUT_KEY: &str = "app = ?1 AND session = ?2 AND issued_before = ?3";

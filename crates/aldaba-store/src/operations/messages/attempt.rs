@@ -10,20 +10,10 @@ use crate::{
 };
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};
 
-stored!(Attempt {
-    id: "id",
-    seq: "seq",
-    message: "message",
-    endpoint: "endpoint",
-    started_at: "started_at",
-    duration: "duration",
-    status_code: "status_code",
-    failure: "failure",
-    error: "error",
-    response: "response",
-    trigger: "made_by",
-    success: "success",
-});
+stored! { Attempt {
+    id, seq, message, endpoint, started_at, duration, status_code, failure, error, response, trigger: "made_by",
+    success,
+} }
 
 /// What a list looks at, without what came back.
 struct Facts {

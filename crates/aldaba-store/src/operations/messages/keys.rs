@@ -35,8 +35,11 @@ pub(crate) enum Kept {
 }
 
 statements! {
-    FIND = FIND_TEXT;
-    KEEP = KEEP_TEXT;
+    FIND = "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3";
+    KEEP = "INSERT INTO unique_key (owner, kind, key, resource, expires_at, at_least)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        ON CONFLICT (owner, kind, key) DO UPDATE
+        SET resource = excluded.resource, expires_at = excluded.expires_at, at_least = excluded.at_least";
     /// The searches continue behind a key in each of its three parts.
     WALK = "SELECT owner, kind, key, expires_at FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key > ?3
         UNION ALL
@@ -50,24 +53,6 @@ statements! {
     OUTLIVE = "UPDATE unique_key SET expires_at = CASE WHEN at_least > ?5 THEN at_least ELSE ?5 END
         WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4 AND (CAST(?5 AS BIGINT) > ?6 OR at_least > ?6)";
     REMOVE = "DELETE FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3 AND resource = ?4";
-}
-
-/// The hot path of SQLite uses the same text.
-pub(crate) const FIND_TEXT: &str =
-    "SELECT resource FROM unique_key WHERE owner = ?1 AND kind = ?2 AND key = ?3";
-pub(crate) const KEEP_TEXT: &str =
-    "INSERT INTO unique_key (owner, kind, key, resource, expires_at, at_least) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-     ON CONFLICT (owner, kind, key) DO UPDATE
-     SET resource = excluded.resource, expires_at = excluded.expires_at, at_least = excluded.at_least";
-
-impl Kept {
-    /// `expires_at` and `at_least`.
-    pub(crate) fn columns(self) -> (Option<Timestamp>, Option<Timestamp>) {
-        match self {
-            Self::Until(end) => (Some(end), None),
-            Self::WithResource { at_least } => (None, at_least),
-        }
-    }
 }
 
 /// The bytes of the id that a key has led to.
@@ -95,7 +80,10 @@ pub(crate) fn find_request(
 
 pub(crate) fn keep(tx: &dyn Transaction, key: UniqueKey<'_>, resource: &[u8; 20], kept: Kept) -> Result<()> {
     let UniqueKey { owner, kind, key } = key;
-    let (expires_at, at_least) = kept.columns();
+    let (expires_at, at_least) = match kept {
+        Kept::Until(end) => (Some(end), None),
+        Kept::WithResource { at_least } => (None, at_least),
+    };
     tx.execute(&KEEP, values![owner, kind as i64, key, resource, expires_at, at_least]).map(drop)
 }
 

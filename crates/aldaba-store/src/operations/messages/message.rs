@@ -13,28 +13,12 @@ use crate::{
 use aldaba_delivery::filter::FilterSet;
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 
-stored!(Content {
-    event_type: "event_type",
-    event_id: "event_id",
-    payload: "payload",
-    version: "version",
-    sealed_headers: "sealed_headers",
-});
+stored! { Content { event_type, event_id, payload, version, sealed_headers } }
 
-stored!(Message {
-    id: "id",
-    app: "app",
-    content: [Content],
-    expunged: "expunged",
-    channels: "channels",
-    tags: "tags",
-    headers: "headers",
-    created_at: "created_at",
-    deliver_at: "deliver_at",
-    payload_until: "payload_until",
-    only_for: "only_for",
-    job: "job",
-});
+stored! { Message {
+    id, app, content: [Content], expunged, channels, tags, headers, created_at, deliver_at, payload_until,
+    only_for, job,
+} }
 
 /// What a list or a replay looks at, without the payload.
 pub(crate) struct Facts {
@@ -129,6 +113,10 @@ pub(crate) fn kind(
     reading.one(&KIND, values![app, message])
 }
 
+pub(crate) fn exists(reading: &dyn Reading, app: AppId, message: MessageId) -> Result<bool> {
+    reading.exists(&EXISTS, values![app, message])
+}
+
 /// Whether it is there with its payload.
 pub(crate) fn has_content(reading: &dyn Reading, app: AppId, message: MessageId) -> Result<bool> {
     reading.exists(&HAS_CONTENT, values![app, message])
@@ -166,7 +154,7 @@ pub(crate) fn expunge(tx: &dyn Transaction, app: AppId, message: MessageId) -> R
     if tx.execute(&EXPUNGE, values![app, message, [0_u8; 0]])? > 0 {
         return Ok(Changed::done());
     }
-    Ok(if tx.exists(&EXISTS, values![app, message])? { Changed::Unchanged } else { Changed::NotFound })
+    Ok(if exists(tx, app, message)? { Changed::Unchanged } else { Changed::NotFound })
 }
 
 /// Removes a payload whose time has come, unless something of it waits.

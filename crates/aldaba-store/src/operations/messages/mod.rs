@@ -6,5 +6,4 @@ pub(crate) mod delivery_list;
 pub(crate) mod dispatch;
 pub(crate) mod keys;
 pub(crate) mod message;
-pub(crate) mod result;
 pub(crate) mod source_states;

@@ -18,21 +18,10 @@ use super::{Reading, Result, Transaction, message};
 use crate::{Changed, Replay, ReplayEnd, ReplayFilter, ReplayState, ReplaysQuery};
 use aldaba_delivery::{AppId, OrgId, ReplayId, Timestamp};
 
-stored!(Replay {
-    id: "id",
-    org: "org",
-    app: "app",
-    endpoint: "endpoint",
-    kind: "kind",
-    state: "state",
-    rate: "rate",
-    reached: "reached",
-    looked_at: "looked_at",
-    opened: "opened",
-    created_at: "created_at",
-    updated_at: "updated_at",
+stored! { Replay {
+    id, org, app, endpoint, kind, state, rate, reached, looked_at, opened, created_at, updated_at,
     filter: [ReplayFilter],
-});
+} }
 
 const DEAD: u8 = 1;
 const DELIVERED: u8 = 2;

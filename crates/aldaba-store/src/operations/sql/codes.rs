@@ -15,7 +15,7 @@ pub(crate) trait Code: Sized {
 }
 
 macro_rules! codes {
-    ($type:ident, $what:literal, $($name:ident = $code:literal),+ $(,)?) => {
+    ($($type:ident: $what:literal { $($name:ident = $code:literal),+ $(,)? })+) => {$(
         impl Code for $type {
             fn code(self) -> i64 {
                 match self {
@@ -32,7 +32,7 @@ macro_rules! codes {
         }
 
         code_columns!($type);
-    };
+    )+};
 }
 
 macro_rules! code_columns {
@@ -51,91 +51,32 @@ macro_rules! code_columns {
     };
 }
 
-codes!(
-    Reason,
-    "reason of a dead delivery",
-    Exhausted = 1,
-    Rejected = 2,
-    StopDate = 3,
-    EndpointGone = 4,
-    TargetForbidden = 5,
-    Cancelled = 6,
-    Expired = 7,
-    PayloadDeleted = 8,
-);
-
-codes!(
-    FailureKind,
-    "kind of failure",
-    Dns = 1,
-    Connect = 2,
-    ConnectTimeout = 3,
-    Tls = 4,
-    Timeout = 5,
-    Broken = 6,
-    Malformed = 7,
-    TooManyRedirects = 8,
-    TargetForbidden = 9,
-    Internal = 10,
-    Unsent = 11,
-);
-
-codes!(HealthStatus, "health of an endpoint", Active = 0, Failed = 1, Gone = 2, Blocked = 3);
-
-codes!(DispatchKind, "kind of a dispatched delivery", ByAddress = 1, AsJob = 2);
-
-codes!(ReplayKind, "kind of a replay", Recover = 0, Missing = 1, Bulk = 2);
-
-// An index of the schema names the number of `Running`.
-codes!(
-    ReplayState,
-    "state of a replay",
-    Running = 0,
-    Finished = 1,
-    Cancelled = 2,
-    EndpointGone = 3,
-    TooMany = 4,
-);
-
-codes!(
-    Condition,
-    "condition of an endpoint",
-    Active = 0,
-    Failed = 1,
-    Disabled = 2,
-    Degraded = 3,
-    Blocked = 4
-);
-
-codes!(
-    ConditionCause,
-    "cause of a change of health",
-    Failures = 1,
-    Gone = 2,
-    Recovered = 3,
-    Resumed = 4,
-    TurnedOff = 5,
-    TurnedOn = 6,
-    Blocked = 7,
-);
-
-codes!(WhenDisabled, "rule for disabled endpoints", Skip = 0, Hold = 1);
-
-codes!(SkipReason, "reason of a skipped delivery", EndpointDisabled = 1);
-
-codes!(KeyScope, "scope of a key", Admin = 0, Send = 1, Read = 2);
-
-codes!(
-    ActorKind,
-    "kind of an actor",
-    Key = 0,
-    OrganizationToken = 1,
-    PortalToken = 2,
-    CommandLine = 3,
-    Program = 4,
-);
-
-codes!(Trigger, "trigger of an attempt", Scheduled = 0, Manual = 1, Replay = 2);
+codes! {
+    Reason: "reason of a dead delivery" {
+        Exhausted = 1, Rejected = 2, StopDate = 3, EndpointGone = 4, TargetForbidden = 5, Cancelled = 6,
+        Expired = 7, PayloadDeleted = 8,
+    }
+    FailureKind: "kind of failure" {
+        Dns = 1, Connect = 2, ConnectTimeout = 3, Tls = 4, Timeout = 5, Broken = 6, Malformed = 7,
+        TooManyRedirects = 8, TargetForbidden = 9, Internal = 10, Unsent = 11,
+    }
+    HealthStatus: "health of an endpoint" { Active = 0, Failed = 1, Gone = 2, Blocked = 3 }
+    DispatchKind: "kind of a dispatched delivery" { ByAddress = 1, AsJob = 2 }
+    ReplayKind: "kind of a replay" { Recover = 0, Missing = 1, Bulk = 2 }
+    // An index of the schema names the number of `Running`.
+    ReplayState: "state of a replay" { Running = 0, Finished = 1, Cancelled = 2, EndpointGone = 3, TooMany = 4 }
+    Condition: "condition of an endpoint" { Active = 0, Failed = 1, Disabled = 2, Degraded = 3, Blocked = 4 }
+    ConditionCause: "cause of a change of health" {
+        Failures = 1, Gone = 2, Recovered = 3, Resumed = 4, TurnedOff = 5, TurnedOn = 6, Blocked = 7,
+    }
+    WhenDisabled: "rule for disabled endpoints" { Skip = 0, Hold = 1 }
+    SkipReason: "reason of a skipped delivery" { EndpointDisabled = 1 }
+    KeyScope: "scope of a key" { Admin = 0, Send = 1, Read = 2 }
+    ActorKind: "kind of an actor" { Key = 0, OrganizationToken = 1, PortalToken = 2, CommandLine = 3, Program = 4 }
+    Trigger: "trigger of an attempt" { Scheduled = 0, Manual = 1, Replay = 2 }
+    // The partial indexes of the schema name the number of `Waiting`.
+    StoredState: "state of a delivery" { Waiting = 0, Delivered = 1, Dead = 2, Skipped = 3 }
+}
 
 impl Code for Ordering {
     fn code(self) -> i64 {
@@ -166,6 +107,3 @@ pub(crate) enum StoredState {
     Dead,
     Skipped,
 }
-
-// The partial indexes of the schema name the number of `Waiting`.
-codes!(StoredState, "state of a delivery", Waiting = 0, Delivered = 1, Dead = 2, Skipped = 3);

@@ -76,36 +76,45 @@ pub(crate) fn parameters<T: Stored>(stored: &T) -> Vec<Value<'_>> {
     values
 }
 
-/// Declares the columns of a struct: `field: "column"`, `field: "column" as "what a select reads"`, or `field: [Type]` for a
-/// field that is a record itself.
+/// Declares the columns of a struct. A field stands for the column of its name; otherwise `field: "column"`,
+/// `field: "column" as "what a select reads"`, or `field: [Type]` for a field that is a record itself. Names may have a prefix.
 macro_rules! stored {
-    ($type:ty { $($field:ident: $column:tt $(as $select:expr)?),+ $(,)? }) => {
+    ($type:ty { $($fields:tt)+ }) => {
+        stored! { $type, "" { $($fields)+ } }
+    };
+    ($type:ty, $prefix:literal { $($field:ident $(: $column:tt $(as $select:expr)?)?),+ $(,)? }) => {
         $crate::operations::column::from_row!($type { $($field),+ });
 
         impl $crate::operations::stored::Stored for $type {
             fn columns(into: &mut Vec<$crate::operations::stored::ColumnName>) {
-                $(stored!(@column into $column $($select)?);)+
+                $(stored!(@column into $prefix $field $($column $($select)?)?);)+
             }
 
             fn values<'a>(&'a self, into: &mut Vec<$crate::operations::Value<'a>>) {
-                $(stored!(@value into (&self.$field) $column);)+
+                $(stored!(@value into (&self.$field) $($column)?);)+
             }
         }
     };
-    (@column $into:ident [$nested:ty]) => {
-        <$nested as $crate::operations::stored::Stored>::columns($into);
+    (@column $into:ident $prefix:literal $field:ident) => {
+        stored!(@column $into $prefix $field (concat!($prefix, stringify!($field))) None)
     };
-    (@column $into:ident $name:literal) => {
-        $into.push($crate::operations::stored::ColumnName { name: $name, select: None });
+    (@column $into:ident $prefix:literal $field:ident [$nested:ty]) => {
+        <$nested as $crate::operations::stored::Stored>::columns($into)
     };
-    (@column $into:ident $name:literal $select:expr) => {
-        $into.push($crate::operations::stored::ColumnName { name: $name, select: Some($select) });
+    (@column $into:ident $prefix:literal $field:ident $name:literal) => {
+        stored!(@column $into $prefix $field ($name) None)
+    };
+    (@column $into:ident $prefix:literal $field:ident $name:literal $select:expr) => {
+        stored!(@column $into $prefix $field ($name) Some($select))
+    };
+    (@column $into:ident $prefix:literal $field:ident ($name:expr) $select:expr) => {
+        $into.push($crate::operations::stored::ColumnName { name: $name, select: $select })
     };
     (@value $into:ident ($field:expr) [$nested:ty]) => {
-        $crate::operations::stored::Stored::values($field, $into);
+        $crate::operations::stored::Stored::values($field, $into)
     };
-    (@value $into:ident ($field:expr) $name:literal) => {
-        $into.push($crate::operations::column::Parameter::value($field));
+    (@value $into:ident ($field:expr) $($name:literal)?) => {
+        $into.push($crate::operations::column::Parameter::value($field))
     };
 }
 pub(crate) use stored;

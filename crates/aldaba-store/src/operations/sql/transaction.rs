@@ -129,8 +129,11 @@ impl Direction {
 }
 
 /// Declares the statements of a file, and lists them for tests. `NAME[order] = …` declares one for each direction; `order` is
-/// its [`Direction`] there.
+/// its [`Direction`] there. `unlisted:` is for those that only simulations run.
 macro_rules! statements {
+    (unlisted: $($(#[$doc:meta])* $name:ident = $text:expr;)+) => {
+        $(statements!(@one $(#[$doc])* $name = $text);)+
+    };
     ($($(#[$doc:meta])* $name:ident $([$order:ident])? = $text:expr;)+) => {
         $(statements!(@one $(#[$doc])* $name $([$order])? = $text);)+
 

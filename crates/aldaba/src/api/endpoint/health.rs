@@ -176,13 +176,6 @@ pub(crate) async fn resume(
     fields.refuse_others(&["recover"]);
     let recover = fields.boolean_or("recover", false);
     fields.finish()?;
-    if endpoint.config.disabled {
-        let detail = format!(
-            "The endpoint {} was turned off; set its `disabled` to false to turn it on and resume it",
-            endpoint.id
-        );
-        return Err(Error::conflict(detail));
-    }
     let directory = api.directory(&caller);
     let outage = match recover {
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,

@@ -14,7 +14,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{
-    DeliveryState, DeliveryView, EndpointMessage, EndpointMessagesQuery, MessageProgress, Seq,
+    DeliveryState, DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, MessageProgress, Seq,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -63,6 +63,7 @@ struct EndpointMessageOut<'a> {
 
 fn render<'a>(
     item: &'a EndpointMessage,
+    (endpoint, now): (&Endpoint, Timestamp),
     view: Option<&DeliveryView>,
     content: WithContent,
     expanded: bool,
@@ -75,7 +76,7 @@ fn render<'a>(
         Some(MessageProgress::Failed | MessageProgress::Cancelled) | None => Status::FAIL,
     };
     let next_attempt = match item.delivery.state {
-        DeliveryState::Waiting { due_at } => Some(due_at),
+        DeliveryState::Waiting { due_at } => endpoint.state().next_attempt(due_at, now),
         _ => None,
     };
     let retries = view.map_or_else(RetriesOut::default, |view| RetriesOut::of(view, next_attempt));
@@ -106,16 +107,17 @@ async fn list(
     let expanded = query.query.boolean("expanded_statuses", false)?;
     let (filter, within) = (query.query.message_filter()?, query.query.within()?);
     let app = api.application(&caller, app).await?.id;
-    let endpoint = api.endpoint(app, endpoint).await?.id;
-    let part = query.part(within, api.engine.clock().now());
+    let endpoint = api.endpoint(app, endpoint).await?;
+    let now = api.engine.clock().now();
+    let part = query.part(within, now);
     let progress = progress(status, expanded);
     let payloads = message::payloads(content);
-    let ask = EndpointMessagesQuery { app, endpoint, progress, filter, part, payloads };
+    let ask = EndpointMessagesQuery { app, endpoint: endpoint.id, progress, filter, part, payloads };
     let _turn = api.turns.next_if(content.0).await?;
     let found = api.engine.store().endpoint_messages(ask).await?;
     let seqs = found.items.iter().map(|item| item.delivery.seq).collect();
     let views = api.engine.store().delivery_views(app, seqs).await?;
     let views: BTreeMap<Seq, DeliveryView> = views.into_iter().map(|view| (view.status.seq, view)).collect();
     let listed = query.list_walked(found.items, found.stopped, |item| item.message.id);
-    Ok(listed.render(|item| render(item, views.get(&item.delivery.seq), content, expanded)))
+    Ok(listed.render(|item| render(item, (&endpoint, now), views.get(&item.delivery.seq), content, expanded)))
 }

@@ -353,6 +353,9 @@ impl From<ChangeError> for Error {
                 Problem::value(&["body", "profile"], format!("`{name}` is no wire profile")).into()
             }
             ChangeError::NotOrderable(obstacle) => not_orderable(obstacle, "the endpoint"),
+            ChangeError::TurnedOff => Self::conflict(
+                "The endpoint was turned off; set its `disabled` to false to turn it on and resume it",
+            ),
             ChangeError::InUse(endpoint) => Self::conflict(format!("{} uses it", user(endpoint))),
             ChangeError::Vault(cause) => {
                 tracing::error!(%cause, "a stored secret cannot be opened");

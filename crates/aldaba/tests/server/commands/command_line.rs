@@ -229,7 +229,7 @@ async fn with_256_open_files_many_connections_are_served_at_once() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_start_with_too_few_open_files_is_refused_and_says_what_to_do() {
+fn a_start_with_too_few_open_files_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     for (files, starts) in [(64, false), (127, false), (128, true)] {
         let script = format!("ulimit -n {files} && exec \"$0\" serve --listen 127.0.0.1:0");
@@ -372,7 +372,7 @@ async fn one_kind_of_mistake_has_one_exit_code_in_every_command() {
 }
 
 #[test]
-fn an_installation_that_cannot_be_read_is_not_taken_for_none() {
+fn an_unreadable_installation_is_not_treated_as_missing() {
     let folder = tempfile::tempdir().unwrap();
     // A loop stops root too, which no mode of a folder does.
     let loops = folder.path().join("loop");
@@ -432,7 +432,7 @@ async fn a_start_that_makes_a_new_secret_beside_a_database_warns_of_tokens_that_
 }
 
 #[test]
-fn the_help_of_serve_says_where_settings_are() {
+fn the_help_of_serve_points_to_the_settings() {
     let folder = tempfile::tempdir().unwrap();
     let help = text(&aldaba(folder.path()).args(["serve", "--help"]).output().unwrap().stdout);
     for part in ["ALDABA_LISTEN", "ALDABA_ALLOW_NETWORKS=127.0.0.0/8", "docs/configuration.md"] {

@@ -23,7 +23,7 @@ fn serve(folder: &Path) -> (Started, Client) {
 }
 
 #[tokio::test]
-async fn what_a_program_could_not_deliver_a_server_on_its_folder_delivers() {
+async fn a_server_delivers_the_pending_messages_of_an_embedded_program() {
     let folder = tempfile::tempdir().unwrap();
     let down = Receiver::answering(503, "").await;
     let (address, url) = (down.address, down.url("/hook"));
@@ -51,7 +51,7 @@ async fn what_a_program_could_not_deliver_a_server_on_its_folder_delivers() {
 }
 
 #[tokio::test]
-async fn what_was_made_by_a_server_a_program_delivers() {
+async fn an_embedded_program_delivers_the_pending_messages_of_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut receiver = Receiver::answering(200, "").await;
     let (server, client) = serve(folder.path());

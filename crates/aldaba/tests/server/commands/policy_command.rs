@@ -129,7 +129,7 @@ async fn a_server_behind_tls_is_reached_where_its_issuer_is_trusted() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_named_and_nothing_is_asked_of_a_server() {
+fn errors_in_a_file_are_reported_without_a_request_to_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = json!([policy("a", &["1s"]), policy("b", &["soon"]), policy("quick", &["1s"])]);
     std::fs::write(folder.path().join("p.json"), wrong.to_string()).unwrap();

@@ -104,7 +104,7 @@ async fn without_options_a_signed_token_is_printed_as_ever() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_requests_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     assert!(aldaba(folder.path()).arg("init").status().unwrap().success());
     for (arguments, said) in [
@@ -205,7 +205,7 @@ fn signed(folder: &Path, arguments: &[&str]) -> (String, Value, String) {
 }
 
 #[tokio::test]
-async fn an_organization_token_says_what_it_is_and_expires_after_a_year_unless_told_otherwise() {
+async fn an_organization_token_describes_itself_and_expires_after_a_year_by_default() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, hello) = Started::serve(folder.path(), &[]);
     let lifetime = |claims: &Value| Some(claims["exp"].as_i64()? - claims["iat"].as_i64()?);

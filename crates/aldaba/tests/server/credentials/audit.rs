@@ -3,9 +3,9 @@
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::support::client::Client;
 use crate::support::running::{Running, token};
+use crate::support::waiting::next_id_moment;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 async fn log(client: &Client, query: &str) -> Vec<Value> {
     let page = client.get(&format!("/audit?limit=250{query}")).await.expect(200);
@@ -98,7 +98,7 @@ const WITHOUT: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn it_is_known_of_every_route_that_changes_something_which_row_it_leaves() {
+async fn every_changing_route_has_a_known_audit_row() {
     let server = Running::start().await;
     let document = server.client.get("/openapi.json").await.expect(200);
     let mut changing = BTreeSet::new();
@@ -134,7 +134,7 @@ fn the_documentation_names_every_action() {
 }
 
 #[tokio::test]
-async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
+async fn every_change_has_an_audit_row_and_a_refused_one_has_none() {
     let server = Running::start().await;
     let key = json!({"name": "the shop", "scope": "admin"}).to_string();
     let key = server.client.post("/api-key", key).await.expect(201);
@@ -220,7 +220,7 @@ async fn every_change_has_a_row_with_who_and_what_and_a_refused_one_has_none() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_leaves_no_row() {
+async fn a_change_without_effect_has_no_audit_row() {
     let server = Running::delivering().await;
     let client = &server.client;
     let app = server.application().await;
@@ -234,13 +234,7 @@ async fn what_changes_nothing_leaves_no_row() {
     let profile = json!({"name": "mine", "headers": {"x-a": "b"}}).to_string();
     client.post("/profile", profile.clone()).await.expect(201);
     let message = server.message(&app, "paid").await;
-    let attempts = format!("/app/{app}/attempt/msg/{message}");
-    let attempt = loop {
-        match client.get(&attempts).await.expect(200)["data"][0]["id"].as_str() {
-            Some(attempt) => break attempt.to_owned(),
-            None => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    };
+    let attempt = client.attempt_id(&app, &message).await;
     let contents = [
         format!("/app/{app}/msg/{message}/attempt/{attempt}/content"),
         format!("/app/{app}/msg/{message}/content"),
@@ -288,7 +282,7 @@ async fn an_import_is_one_row_with_how_many_it_has_changed() {
 }
 
 #[tokio::test]
-async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
+async fn discards_cancellations_and_resends_have_audit_rows() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // Nobody is there: it dies at once, or waits.
@@ -301,18 +295,7 @@ async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
     for _ in 0..3 {
         messages.push(server.message(&app, "a").await);
     }
-    let dead = async || {
-        let page = server.client.get(&format!("/app/{app}/delivery?state=dead")).await.expect(200);
-        page["data"].as_array().unwrap().clone()
-    };
-    for _ in 0..500 {
-        if dead().await.len() == 3 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let letter = dead().await;
-    assert_eq!(letter.len(), 3);
+    let letter = server.client.list_until(&format!("/app/{app}/delivery?state=dead"), 3).await;
     let one = letter[0]["id"].as_str().unwrap();
     server.client.delete(&format!("/app/{app}/delivery/{one}")).await.expect(204);
     let many = server.client.post(&format!("/app/{app}/delivery/discard"), "{}").await.expect(200);
@@ -351,16 +334,16 @@ async fn what_is_discarded_cancelled_and_sent_again_has_rows() {
 }
 
 #[tokio::test]
-async fn the_log_is_filtered_and_paged_and_another_organization_sees_none_of_it() {
+async fn the_audit_log_is_filtered_paged_and_private_to_the_organization() {
     let server = Running::start().await;
     let (a, b) = (server.application().await, server.application().await);
     for app in [&a, &b] {
         server.endpoint(app, json!({})).await;
-        tokio::time::sleep(Duration::from_millis(8)).await;
+        next_id_moment().await;
     }
     let token = server.client.post(&format!("/auth/app-portal-access/{a}"), r#"{"sessionId":"ana"}"#).await;
     let ana = server.client.with_token(token.expect(200)["token"].as_str().unwrap());
-    tokio::time::sleep(Duration::from_millis(8)).await;
+    next_id_moment().await;
     let made = ana.post(&format!("/app/{a}/endpoint"), r#"{"url":"https://example.com/"}"#).await.expect(201);
     let rows = log(&server.client, "").await;
     assert_eq!(rows.len(), 6, "{rows:?}");

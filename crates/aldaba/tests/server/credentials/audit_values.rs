@@ -178,7 +178,7 @@ async fn entries_are_found_by_what_was_changed() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_too_long_is_cut_and_says_so() {
+async fn a_long_value_is_cut_and_marked() {
     let server = Running::start().await;
     let (client, long) = (&server.client, "x".repeat(16_000));
     client.put("/event-type/paid", json!({"description": long}).to_string()).await.expect(201);

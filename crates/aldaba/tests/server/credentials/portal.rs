@@ -141,7 +141,7 @@ async fn an_application_is_made_by_the_way_if_it_is_not_there() {
 }
 
 #[tokio::test]
-async fn whoever_logs_out_is_out_even_after_a_restart() {
+async fn a_logout_survives_a_restart() {
     let server = Running::start().await;
     let app = server.application().await;
     let given = access(&server, &app, &json!({})).await;
@@ -224,7 +224,7 @@ async fn all_portal_tokens_can_be_ended_however_many_sessions_have_been() {
 }
 
 #[tokio::test]
-async fn what_speaks_for_an_application_ends_with_it() {
+async fn credentials_of_an_application_end_with_it() {
     let server = Running::start().await;
     let (app, other) = (server.application().await, server.application().await);
     server.event_type("paid").await;

@@ -18,7 +18,7 @@ pub(crate) fn signed(claims: &Value) -> String {
 }
 
 #[tokio::test]
-async fn without_a_secret_nobody_can_sign_a_token() {
+async fn a_token_cannot_be_signed_without_the_secret() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.store.folder = folder.path().join("data");
@@ -106,7 +106,7 @@ async fn without_a_valid_token_nothing_is_reached_and_nothing_stored() {
 }
 
 #[tokio::test]
-async fn health_needs_no_token() {
+async fn health_requires_no_token() {
     let server = Running::start().await;
     let nobody = server.client.anonymous();
     assert_eq!(nobody.get("/health").await.expect(200)["database"]["status"], "ok");

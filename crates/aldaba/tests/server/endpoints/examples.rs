@@ -48,12 +48,7 @@ async fn an_example_goes_to_its_endpoint_alone_as_it_was_written() {
         reply => panic!("{:?}", reply.body),
     };
     let task = format!("/background-task/{}", since["id"].as_str().unwrap());
-    for _ in 0..500 {
-        if server.client.get(&task).await.expect(200)["status"] == "finished" {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    server.client.get_until(&task, |task| task["status"] == "finished").await;
     server.message(&app, "order").await;
     assert_eq!(&other.next().await.body[..], br#"{"a":1}"#, "nothing came before it");
 }

@@ -1,30 +1,25 @@
-//! Why a message has or has not reached an endpoint.
+//! The explanation why a message has or has not reached an endpoint.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::{next_id_moment, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// What is said about every endpoint of a message, by its uid.
+/// The explanations of a message's endpoints, by uid.
 async fn told(server: &Running, app: &str, message: &str) -> BTreeMap<String, Value> {
     let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint?all=true")).await.expect(200);
     let data = page["data"].as_array().unwrap();
     data.iter().map(|one| (one["uid"].as_str().unwrap().to_owned(), one.clone())).collect()
 }
 
-/// Asks until the endpoint of that uid is where it should come to.
+/// The explanation of an endpoint once it has this reason.
 async fn until(server: &Running, app: &str, message: &str, uid: &str, reason: &str) -> Value {
-    let mut last = Value::Null;
-    for _ in 0..200 {
-        last = told(server, app, message).await.remove(uid).unwrap();
-        if last["reason"] == reason {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{uid} never came to {reason}: {last}");
+    wait_for(&format!("{uid} has the reason {reason}"), async || {
+        told(server, app, message).await.remove(uid).filter(|one| one["reason"] == reason)
+    })
+    .await
 }
 
 fn says(one: &Value, words: &str) {
@@ -32,7 +27,7 @@ fn says(one: &Value, words: &str) {
 }
 
 #[tokio::test]
-async fn every_endpoint_says_why_it_got_a_message_or_not() {
+async fn every_endpoint_explains_why_it_got_a_message_or_not() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let (good, bad) = (Receiver::answering(200, "").await, Receiver::answering(503, "").await);
@@ -49,7 +44,7 @@ async fn every_endpoint_says_why_it_got_a_message_or_not() {
     endpoint("other-channel", good.url("/"), json!({"channels": ["c"]})).await;
     endpoint("off", good.url("/"), json!({"disabled": true})).await;
     let message = server.message(&app, "a").await;
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    next_id_moment().await;
     endpoint("newer", good.url("/"), json!({})).await;
 
     let one = until(&server, &app, &message, "good", "delivered").await;
@@ -107,7 +102,7 @@ async fn both_kinds_of_endpoints_come_in_pages() {
 }
 
 #[tokio::test]
-async fn what_is_held_says_by_what() {
+async fn held_deliveries_name_the_cause() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // The policy gives the endpoint up as soon as a delivery is exhausted.
@@ -139,22 +134,15 @@ async fn what_is_held_says_by_what() {
     let url = format!("http://{}/", place.local_addr().unwrap());
     drop(place);
     server.endpoint(&app, json!({"uid": "down", "url": url, "eventTypes": ["d"]})).await;
-    let mut last = String::new();
     for _ in 0..8 {
-        last = server.message(&app, "d").await;
+        server.message(&app, "d").await;
     }
-    let mut reasons = Vec::new();
-    for _ in 0..400 {
-        last = server.message(&app, "d").await;
-        let one = told(&server, &app, &last).await.remove("down").unwrap();
-        if one["reason"] == "host_held" {
-            says(&one, "the host cannot be reached");
-            reasons.push(one);
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(reasons.len(), 1, "{:?}", told(&server, &app, &last).await);
+    let held = wait_for("the host is held", async || {
+        let last = server.message(&app, "d").await;
+        told(&server, &app, &last).await.remove("down").filter(|one| one["reason"] == "host_held")
+    })
+    .await;
+    says(&held, "the host cannot be reached");
 
     // One request a second, and the first one takes long.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();

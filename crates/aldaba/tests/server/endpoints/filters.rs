@@ -16,7 +16,7 @@ async fn send(server: &Running, app: &str, payload: &str, more: Value) -> String
 }
 
 #[tokio::test]
-async fn a_message_goes_to_the_endpoints_whose_filters_it_passes() {
+async fn a_message_is_sent_to_endpoints_whose_filters_match() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -58,7 +58,7 @@ async fn a_message_goes_to_the_endpoints_whose_filters_it_passes() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_gets_nothing_says_which_condition_did_not_hold() {
+async fn a_filtered_message_names_the_failed_condition() {
     let server = Running::start().await;
     let app = server.application().await;
     let filter = json!({"all": [{"tag": "eu"}, {"payload": "$.amount", "gte": 100}]});
@@ -116,7 +116,7 @@ async fn a_filter_is_shown_as_it_was_given_and_can_be_changed_and_cleared() {
 }
 
 #[tokio::test]
-async fn a_bad_filter_is_refused_with_its_places_and_what_is_allowed() {
+async fn an_invalid_filter_is_refused_with_its_paths_and_the_allowed_values() {
     let server = Running::start().await;
     let app = server.application().await;
     let list = format!("/app/{app}/endpoint");
@@ -189,7 +189,7 @@ async fn a_changed_filter_holds_for_the_next_message() {
 }
 
 #[tokio::test]
-async fn what_a_filter_has_kept_back_is_not_missing_until_it_is_changed() {
+async fn filtered_messages_count_as_missing_only_after_the_filter_changes() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -210,7 +210,7 @@ async fn what_a_filter_has_kept_back_is_not_missing_until_it_is_changed() {
 }
 
 #[tokio::test]
-async fn headers_of_a_message_are_kept_and_bad_ones_refused() {
+async fn headers_of_a_message_are_stored_and_invalid_ones_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");
@@ -261,6 +261,7 @@ async fn longest_wait<T>(server: &Running, request: impl Future<Output = T>) -> 
         let begun = Instant::now();
         let ping = async {
             server.client.get("/health/ping").await.expect(204);
+            // The pace of the measurement.
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         tokio::select! {
@@ -275,7 +276,7 @@ async fn longest_wait<T>(server: &Running, request: impl Future<Output = T>) -> 
 const A_LITTLE: Duration = Duration::from_secs(2);
 
 #[tokio::test]
-async fn filters_that_take_long_hold_up_nobody_else() {
+async fn slow_filters_do_not_delay_other_requests() {
     let server = Running::start().await;
     let app = server.application().await;
     for n in 0..100 {

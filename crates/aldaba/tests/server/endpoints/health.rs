@@ -2,10 +2,10 @@ use crate::support::receiver::{Arrival, Receiver};
 use crate::support::running::Running;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
 
-/// Gives an endpoint up with the first delivery that is used up, which is after two attempts.
+/// Fails the endpoint with the first exhausted delivery, which is after two attempts.
 fn strict() -> Value {
     json!({
         "name": "strict",
@@ -50,16 +50,7 @@ impl Patient {
 
     /// Waits for a status.
     async fn becomes(&self, status: &str) -> Value {
-        let mut last = Value::Null;
-        for _ in 0..1500 {
-            let endpoint = self.endpoint().await;
-            if endpoint["health"]["status"] == status {
-                return endpoint;
-            }
-            last = endpoint;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("not {status}: {last}");
+        self.server.client.get_until(&self.path, |endpoint| endpoint["health"]["status"] == status).await
     }
 
     async fn send(&self) -> String {
@@ -72,13 +63,8 @@ impl Patient {
     }
 
     async fn delivers(&self, message: &str) {
-        for _ in 0..1500 {
-            if self.destination(message).await["status"] == 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("not delivered: {message}");
+        let path = format!("/app/{}/msg/{message}/endpoint", self.app);
+        self.server.client.get_until(&path, |page| page["data"][0]["status"] == 0).await;
     }
 
     async fn changes(&self) -> Vec<(String, String, String)> {
@@ -160,7 +146,7 @@ async fn d4_d5_a_failed_endpoint_holds_its_messages_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_resume_that_has_nothing_to_do_or_cannot_be_says_so() {
+async fn a_useless_or_impossible_resume_is_explained() {
     let patient = Patient::failing(json!({"name": "standard"}), json!({})).await;
     let before = patient.endpoint().await;
     let resumed = patient.resume().await;
@@ -194,7 +180,7 @@ async fn setting_disabled_to_false_resumes_a_failed_endpoint_and_to_true_changes
 }
 
 #[tokio::test]
-async fn standard_turns_an_endpoint_off_at_410_and_a_resume_takes_it_back() {
+async fn standard_turns_an_endpoint_off_at_410_and_a_resume_enables_it() {
     let mut patient = Patient::failing(json!({"name": "standard"}), json!({})).await;
     patient.receiver.answer(410);
     let gone = patient.send().await;
@@ -214,7 +200,7 @@ async fn standard_turns_an_endpoint_off_at_410_and_a_resume_takes_it_back() {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_probed_and_recovers_by_itself_where_the_policy_says_so() {
+async fn an_endpoint_is_probed_and_recovers_if_the_policy_allows_it() {
     let mut policy = strict();
     policy["probe"] = json!({"firstGap": "1s", "longestGap": "4s"});
     let mut patient = Patient::failing(policy, json!({})).await;
@@ -245,7 +231,7 @@ async fn an_endpoint_is_probed_and_recovers_by_itself_where_the_policy_says_so()
 }
 
 #[tokio::test]
-async fn while_an_endpoint_is_turned_off_its_messages_are_skipped_and_say_why() {
+async fn messages_for_a_disabled_endpoint_are_skipped_with_the_reason() {
     let mut patient = Patient::failing(json!({"name": "quick"}), json!({"disabled": true})).await;
     patient.receiver.answer(200);
     let off = patient.endpoint().await;
@@ -262,7 +248,7 @@ async fn while_an_endpoint_is_turned_off_its_messages_are_skipped_and_say_why() 
 }
 
 #[tokio::test]
-async fn what_waits_when_an_endpoint_is_turned_off_stays_until_it_is_turned_on() {
+async fn pending_deliveries_stay_while_their_endpoint_is_turned_off() {
     let mut policy = strict();
     policy["schedule"] = json!({"type": "list", "delays": ["1s", "1s", "1s", "1s"]});
     let mut patient = Patient::failing(policy, json!({})).await;
@@ -272,13 +258,15 @@ async fn what_waits_when_an_endpoint_is_turned_off_stays_until_it_is_turned_on()
     patient.patch(json!({"disabled": true})).await;
     patient.receiver.stays_quiet(Duration::from_millis(1500)).await;
     assert_eq!(patient.destination(&waits).await["nextAttempt"], Value::Null);
+    let listed = patient.server.client.get(&format!("{}/msg", patient.path)).await.expect(200);
+    assert_eq!((&listed["data"][0]["id"], listed["data"][0].get("nextAttempt")), (&json!(waits), None));
     patient.receiver.answer(200);
     patient.patch(json!({"disabled": false})).await;
     assert_eq!(patient.receiver.next().await.headers["webhook-id"], waits.as_str());
 }
 
 #[tokio::test]
-async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
+async fn held_messages_wait_for_a_disabled_endpoint_across_a_restart() {
     let mut patient = Patient::failing(strict(), json!({"whenDisabled": "hold", "disabled": true})).await;
     patient.receiver.answer(200);
     let before = patient.send().await;
@@ -300,18 +288,22 @@ async fn held_messages_wait_for_an_endpoint_that_is_off_also_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_success_that_comes_late_does_not_shorten_the_outage_that_is_recovered() {
-    let (first, well) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(false)));
-    // The first message fails. Others are answered well, but not before the endpoint has failed.
+async fn a_late_success_does_not_shorten_the_recovered_outage() {
+    let first = Arc::new(OnceLock::new());
+    let (well, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+    // The first message fails. The second is answered with success after the endpoint has failed.
     let judge = {
-        let well = well.clone();
+        let (well, gate) = (well.clone(), gate.clone());
         move |arrival: &Arrival| {
             let id = arrival.headers["webhook-id"].clone();
-            let fails = *first.get_or_init(|| id.clone()) == id && !well.load(Ordering::Relaxed);
-            while !fails && !well.load(Ordering::Relaxed) {
-                tokio::task::block_in_place(|| std::thread::sleep(Duration::from_millis(10)));
+            if well.load(Ordering::Acquire) {
+                return 200;
             }
-            if fails { 500 } else { 200 }
+            if *first.get_or_init(|| id.clone()) == id {
+                return 500;
+            }
+            tokio::task::block_in_place(|| gate.wait());
+            200
         }
     };
     let receiver = Receiver::judging("127.0.0.1:0".parse().unwrap(), "", judge).await;
@@ -320,7 +312,8 @@ async fn a_success_that_comes_late_does_not_shorten_the_outage_that_is_recovered
     patient.receiver.next().await;
     let late = patient.send().await;
     let failed = patient.becomes("failed").await;
-    well.store(true, Ordering::Relaxed);
+    well.store(true, Ordering::Release);
+    tokio::task::block_in_place(|| gate.wait());
     patient.delivers(&late).await;
     let still = patient.becomes("failed").await;
     assert_eq!(still["health"]["failingSince"], failed["health"]["failingSince"]);

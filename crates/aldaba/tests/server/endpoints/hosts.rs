@@ -22,14 +22,7 @@ async fn held(server: &Running) -> Value {
 }
 
 async fn held_for(caller: &Client) -> Value {
-    for _ in 0..1000 {
-        let list = caller.get("/host").await.expect(200);
-        if list["data"].as_array().unwrap().len() == 1 {
-            return list["data"][0].clone();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("nothing is held back");
+    caller.list_until("/host", 1).await.remove(0)
 }
 
 fn encoded(origin: &str) -> String {
@@ -41,7 +34,7 @@ fn allow(config: &mut aldaba::config::Config) {
 }
 
 #[tokio::test]
-async fn a_host_that_is_held_back_is_listed_survives_a_restart_and_is_released_by_hand() {
+async fn a_held_host_is_listed_survives_a_restart_and_can_be_released() {
     let mut server = Running::delivering().await;
     let mut receiver = Receiver::answering(503, "no").await;
     server.client.post("/policy", wary()).await.expect(201);
@@ -111,7 +104,7 @@ fn closed_port() -> (TcpSocket, u16) {
 /// A server whose application has sent to a host where nobody listens, and the host is held back.
 struct Unreachable {
     server: Running,
-    /// Has the port to itself. Whoever connects is refused until it listens.
+    /// Reserves the port. Connections are refused until it listens.
     socket: Option<TcpSocket>,
     app: String,
     url: String,
@@ -150,17 +143,10 @@ impl Unreachable {
     }
 }
 
-/// What a caller is told to wait behind the only gate, once it is so much.
+/// Waits until a caller sees these numbers of lanes and deliveries behind the only gate.
 async fn waits_behind(caller: &Client, lanes: usize, deliveries: usize) {
-    let mut last = Value::Null;
-    for _ in 0..500 {
-        last = caller.get("/host").await.expect(200)["data"][0].clone();
-        if (&last["lanes"], &last["deliveries"]) == (&json!(lanes), &json!(deliveries)) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("not {lanes} and {deliveries}: {last}");
+    let is_reached = |host: &Value| host["lanes"] == lanes && host["deliveries"] == deliveries;
+    caller.get_until("/host", |list| is_reached(&list["data"][0])).await;
 }
 
 #[tokio::test]
@@ -179,7 +165,7 @@ async fn the_gate_of_a_host_itself_concerns_its_organization_and_applications_th
 }
 
 #[tokio::test]
-async fn what_waits_behind_the_gate_of_a_host_is_counted_for_whoever_asks() {
+async fn deliveries_behind_a_closed_gate_are_counted_for_the_caller() {
     let host = Unreachable::new(wary()).await;
     let server = &host.server;
     let other = server.application().await;
@@ -303,13 +289,7 @@ async fn gates_have_a_limit_in_memory_and_on_disk() {
     }
     let message = server.message(&app, "a").await;
     let attempts = format!("/app/{app}/attempt/msg/{message}?limit=250");
-    for _ in 0..1000 {
-        let made = server.client.get(&attempts).await.expect(200)["data"].as_array().unwrap().len();
-        if made == HOSTS {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    server.client.list_until(&attempts, HOSTS).await;
     let held = async |server: &Running| {
         let list = server.client.get("/host?limit=250").await.expect(200);
         let origin = |host: &Value| host["origin"].as_str().unwrap().to_owned();

@@ -41,7 +41,7 @@ async fn a_certificate_is_set_shown_and_taken_away_from_one_attempt_to_the_next(
 }
 
 #[tokio::test]
-async fn a_certificate_survives_a_restart_and_its_key_is_never_told() {
+async fn a_certificate_survives_a_restart_and_its_key_is_never_shown() {
     let authority = Authority::new();
     let server = trusting(&authority).await;
     let mut receiver = SecureReceiver::answering(&authority, 200).await;
@@ -77,7 +77,7 @@ async fn a_certificate_survives_a_restart_and_its_key_is_never_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_identity_is_refused_with_the_reason() {
+async fn an_invalid_client_identity_is_refused_with_the_reason() {
     let authority = Authority::new();
     let server = Running::start().await;
     let (_, path) = with_endpoint(&server, json!({})).await;

@@ -50,7 +50,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn an_organization_hears_of_its_endpoints() {
+async fn an_organization_is_notified_about_its_endpoints() {
     let mut stage = Stage::new(200).await;
     let endpoint = stage.endpoint("standard").await;
     let about = |data: &Value| {
@@ -83,7 +83,7 @@ async fn an_organization_hears_of_its_endpoints() {
 }
 
 #[tokio::test]
-async fn an_organization_hears_of_messages_that_fail_and_recover() {
+async fn an_organization_is_notified_about_failed_and_recovered_messages() {
     let mut stage = Stage::new(500).await;
     stage.server.client.post("/policy", HASTY).await.expect(201);
     stage.endpoint("hasty").await;
@@ -114,7 +114,7 @@ async fn an_organization_hears_of_messages_that_fail_and_recover() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_told_with_its_trigger_and_since_when() {
+async fn the_notice_of_a_gone_endpoint_has_its_trigger_and_time() {
     let mut stage = Stage::new(410).await;
     let endpoint = stage.endpoint("standard").await;
     stage.hears("endpoint.created").await;
@@ -222,6 +222,7 @@ async fn nothing_is_lost_while_an_organizations_own_endpoints_keep_changing() {
     for _ in 0..100 {
         let endpoint = stage.server.endpoint(&stage.app, json!({})).await;
         made.insert(endpoint["id"].as_str().unwrap().to_owned());
+        // Spreads the changes over three seconds, beside the concurrent ones.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     stop.send(true).unwrap();
@@ -237,7 +238,7 @@ async fn nothing_is_lost_while_an_organizations_own_endpoints_keep_changing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_organization_does_not_delay_what_another_hears() {
+async fn one_organization_does_not_delay_the_notices_of_another() {
     let stage = Stage::new(200).await;
     let other = stage.server.client.with_token(&token(OTHER_ORGANIZATION));
     let mut ear = Receiver::answering(200, "").await;
@@ -250,6 +251,7 @@ async fn one_organization_does_not_delay_what_another_hears() {
         stage.server.client.post("/app", json!({"name": "n", "uid": uid}).to_string()).await.expect(201);
         noisy.push(keep_putting(&stage.server.client, format!("/app/{uid}/endpoint/x"), &stopped));
     }
+    // The notices of the first organization pile up meanwhile.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let made = other.post("/app/b/endpoint", r#"{"url": "https://example.com/"}"#).await.expect(201);
     let heard = tokio::time::timeout(Duration::from_secs(3), ear.next()).await.expect("soon");

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Three attempts, 300 ms apart.
 const BRISK: &str = r#"{"name": "brisk", "schedule": {"type": "list", "delays": ["300ms", "300ms"]},
@@ -61,20 +60,13 @@ async fn numbers(receiver: &mut Receiver, count: usize) -> Vec<i64> {
     numbers
 }
 
-/// Asks until the answer is as wanted.
+/// The answer once it is as wanted.
 async fn until(server: &Running, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..200 {
-        let answer = server.client.get(path).await.expect(200);
-        if wanted(&answer) {
-            return answer;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} was never as wanted");
+    server.client.get_until(path, wanted).await
 }
 
 #[tokio::test]
-async fn what_comes_later_waits_for_the_retries_of_the_first() {
+async fn later_messages_wait_for_the_retries_of_the_first() {
     let mut receiver = refusing(|n| if n % 4 == 1 { 2 } else { 0 }).await;
     let (server, app, endpoint) = with_endpoint(&receiver, json!({"ordering": "fifo"})).await;
     let path = format!("/app/{app}/endpoint/{endpoint}");
@@ -88,7 +80,7 @@ async fn what_comes_later_waits_for_the_retries_of_the_first() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_the_first_says_that_it_goes_no_sooner() {
+async fn deliveries_behind_the_first_show_that_they_wait_for_it() {
     let mut receiver = refusing(|_| 100).await;
     let (server, app, _) = with_endpoint(&receiver, json!({"ordering": "fifo", "policy": "standard"})).await;
     let (first, second) = (send(&server, &app, 1).await, send(&server, &app, 2).await);
@@ -112,7 +104,7 @@ async fn a_message_that_is_never_taken_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_never_taken_blocks_until_the_owner_says_otherwise() {
+async fn a_failing_message_blocks_until_the_owner_skips_it() {
     let mut receiver = refusing(|n| if n == 1 { 100 } else { 0 }).await;
     let (server, app, endpoint) =
         with_endpoint(&receiver, json!({"ordering": "fifo", "onExhausted": "block"})).await;
@@ -164,7 +156,7 @@ async fn an_endpoint_becomes_ordered_while_deliveries_wait() {
 }
 
 #[tokio::test]
-async fn what_a_replay_opens_for_later_holds_up_nobody() {
+async fn a_replay_for_later_does_not_delay_other_deliveries() {
     let mut receiver = refusing(|_| 0).await;
     let server = Running::delivering().await;
     let app = server.application().await;
@@ -192,7 +184,7 @@ async fn what_a_replay_opens_for_later_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_combinations_are_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/endpoint");

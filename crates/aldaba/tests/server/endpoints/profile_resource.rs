@@ -73,7 +73,7 @@ async fn a_put_makes_a_profile_that_is_not_there_and_replaces_one_that_is() {
 }
 
 #[tokio::test]
-async fn a_profile_that_cannot_be_says_which_field_and_why() {
+async fn the_error_of_an_invalid_profile_names_the_field_and_the_reason() {
     let server = Running::start().await;
     let wrong = json!({
         "name": "mine",
@@ -151,7 +151,7 @@ async fn an_organization_has_as_many_profiles_as_it_may_have() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_none_is_refused_and_nothing_is_stored() {
+async fn an_invalid_version_is_refused_and_not_stored() {
     let server = Running::start().await;
     let app = server.application().await;
     for version in

@@ -3,10 +3,10 @@
 use crate::support::hmac::{hex, sha256, sha512};
 use crate::support::receiver::{Arrival, Receiver};
 use crate::support::running::Running;
+use crate::support::waiting::wait_for;
 use aldaba_engine::{Clock, SystemClock};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
 const PAYLOAD: &str = r#"{ "jobId": "job-7", "n":1.0 }"#;
@@ -192,15 +192,11 @@ async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
         }
         receiver.answer(200);
         let resend = format!("/app/{app}/msg/{id}/endpoint/{}/resend", endpoint["id"].as_str().unwrap());
-        // The retry may still be on its way to the disk.
-        let mut resent = server.client.post(&resend, "{}").await;
-        for _ in 0..200 {
-            if resent.status != 409 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            resent = server.client.post(&resend, "{}").await;
-        }
+        // The retry may still be in flight.
+        let resent = wait_for("the retry is recorded", async || {
+            Some(server.client.post(&resend, "{}").await).filter(|resent| resent.status != 409)
+        })
+        .await;
         resent.expect(202);
         assert_eq!(header(&receiver.next().await, name), expected);
         // What is shown of an attempt is made again, and says the same.
@@ -219,7 +215,7 @@ async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
 }
 
 #[tokio::test]
-async fn e1_an_event_id_that_no_header_could_hold_is_refused_at_the_door() {
+async fn e1_an_event_id_that_no_header_can_hold_is_refused_on_intake() {
     let server = Running::start().await;
     let app = server.application().await;
     let long = "x".repeat(257);
@@ -250,7 +246,7 @@ fn acme() -> Value {
 }
 
 #[tokio::test]
-async fn a_profile_of_ones_own_says_what_its_templates_say() {
+async fn a_custom_profile_sends_its_templates() {
     let server = Running::delivering().await;
     server.client.post("/profile", acme().to_string()).await.expect(201);
     let mut stage = Stage::on(server, json!("acme")).await;

@@ -25,7 +25,7 @@ impl Transport for Nobody {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_lists_tasks_that_are_restarted_and_stays_well() {
+async fn health_lists_restarted_tasks_and_stays_ok() {
     let process = Process::new(0, START);
     let active = Span { from: START, to: START + Duration::from_secs(10) };
     let faults = Faults { active, panicking_reads: 100, ..Faults::none() };

@@ -4,6 +4,7 @@ use crate::commands::command_line::{aldaba, text};
 use crate::support::client::Client;
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::wait_until;
 use aldaba::config::Config;
 use aldaba_engine::{Clock, SteppedClock, SystemClock};
 use serde_json::json;
@@ -15,10 +16,10 @@ const HOUR: i64 = 3_600_000;
 const DAYS_400: i64 = 400 * 24 * HOUR;
 const YEARS_8: i64 = 8 * 365 * 24 * HOUR;
 const YEARS_20: i64 = 20 * 365 * 24 * HOUR;
-/// Enough rounds of retention to remove whatever it would.
+/// The time of many rounds of retention.
 const ROUNDS: Duration = Duration::from_millis(1500);
 
-/// Delivers to this machine, and looks often for what is to be removed.
+/// Delivers to this machine, and runs retention often.
 fn tidy(config: &mut Config) {
     config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.engine.retention.interval = Duration::from_millis(50);
@@ -41,14 +42,14 @@ async fn count(client: &Client, path: &str) -> usize {
     client.get(path).await.expect(200)["data"].as_array().unwrap().len()
 }
 
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1200 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{what}");
+/// Lets many rounds of retention pass, in which nothing must be removed.
+async fn rounds_pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// Waits for the next second: tokens have a resolution of one second.
+async fn next_second() {
+    tokio::time::sleep(Duration::from_millis(1100)).await;
 }
 
 /// An application with a delivered message and a dead one.
@@ -62,7 +63,7 @@ async fn history(server: &Running) -> String {
     good.next().await;
     bad.next().await;
     let dead = "/dead-letter";
-    until("one is dead", async || count(&server.client, dead).await == 1).await;
+    wait_until("one is dead", async || count(&server.client, dead).await == 1).await;
     app
 }
 
@@ -92,12 +93,12 @@ async fn a_start_400_days_ahead_removes_nothing_until_the_operator_trusts_the_cl
     assert_eq!(all[..2], [2, 1]);
 
     let server = start(server.stop().await, DAYS_400).await;
-    tokio::time::sleep(ROUNDS).await;
+    rounds_pass(ROUNDS).await;
     assert_eq!(clock_status(&server).await, "not_trusted");
     assert_eq!(kept(&server, &app).await, all);
     // A restart changes nothing about that.
     let server = start(server.stop().await, DAYS_400 + HOUR).await;
-    tokio::time::sleep(ROUNDS).await;
+    rounds_pass(ROUNDS).await;
     assert_eq!(clock_status(&server).await, "not_trusted");
     assert_eq!(kept(&server, &app).await, all);
 
@@ -116,7 +117,7 @@ async fn a_start_400_days_ahead_removes_nothing_until_the_operator_trusts_the_cl
     assert!(out.starts_with("trusted"), "{out}");
     assert_eq!(clock_status(&server).await, "ok");
     let messages = messages(&app);
-    until("what is over is removed now", async || count(&server.client, &messages).await == 0).await;
+    wait_until("what is over is removed now", async || count(&server.client, &messages).await == 0).await;
 }
 
 #[tokio::test]
@@ -128,14 +129,15 @@ async fn no_payload_goes_by_a_clock_that_is_not_trusted() {
     let path = format!("/app/{app}/msg/{}", sent["id"].as_str().unwrap());
 
     let server = start(server.stop().await, DAYS_400).await;
-    tokio::time::sleep(ROUNDS).await;
+    rounds_pass(ROUNDS).await;
     assert_eq!(clock_status(&server).await, "not_trusted");
     assert_eq!(server.client.get(&path).await.expect(200)["payload"], json!({"a": 1}));
 
     let server = start(server.stop().await, 2 * HOUR).await;
     assert_eq!(clock_status(&server).await, "ok");
     let gone = json!({"expired": true});
-    until("its time is over", async || server.client.get(&path).await.expect(200)["payload"] == gone).await;
+    wait_until("its time is over", async || server.client.get(&path).await.expect(200)["payload"] == gone)
+        .await;
 }
 
 #[tokio::test]
@@ -146,7 +148,7 @@ async fn a_clock_that_leaps_while_the_server_runs_is_not_trusted_and_one_that_is
     let all = kept(&server, &app).await;
     for offset in [DAYS_400, YEARS_8, 25 * HOUR, -25 * HOUR] {
         clock.set_offset(offset);
-        tokio::time::sleep(ROUNDS / 2).await;
+        rounds_pass(ROUNDS / 2).await;
         assert_eq!(clock_status(&server).await, "not_trusted", "{offset}");
         assert_eq!(kept(&server, &app).await, all, "{offset}");
         clock.set_offset(0);
@@ -184,7 +186,7 @@ async fn a_token_that_was_ended_stays_ended_though_the_clock_was_20_years_ahead_
     portal.get(&format!("/app/{app}")).await.expect(401);
 
     let server = start(server.stop().await, YEARS_20).await;
-    tokio::time::sleep(ROUNDS).await;
+    rounds_pass(ROUNDS).await;
     let server = start(server.stop().await, 0).await;
     server.client.with_token(&token).get(&format!("/app/{app}")).await.expect(401);
     assert_eq!(clock_status(&server).await, "ok", "mended");
@@ -199,8 +201,8 @@ async fn tokens_that_expire_all_has_ended_stay_ended_when_the_clock_goes_back_25
         given["token"].as_str().unwrap().to_owned()
     };
     let token = access(&server).await;
-    // A token that is issued in the second of the end is issued after it.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    // A token issued in the same second counts as issued after the end.
+    next_second().await;
     server.client.post(&format!("/auth/app/{app}/expire-all"), "{}").await.expect(204);
     let path = format!("/app/{app}");
     server.client.with_token(&token).get(&path).await.expect(401);
@@ -249,7 +251,7 @@ async fn tokens_can_be_ended_on_a_clock_that_is_behind() {
     let app = server.application().await;
     let given = server.client.post(&format!("/auth/app-portal-access/{app}"), "{}").await.expect(200);
     let token = given["token"].as_str().unwrap().to_owned();
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    next_second().await;
     let server = start(server.stop().await, -25 * HOUR).await;
     server.client.post(&format!("/auth/app/{app}/expire-all"), "{}").await.expect(204);
     let path = format!("/app/{app}");
@@ -268,7 +270,7 @@ async fn a_key_is_accepted_once_though_the_clock_is_25_hours_ahead() {
     let mut folder = server.stop().await;
     for offset in [25 * HOUR, DAYS_400, -25 * HOUR, 24 * HOUR, 0] {
         let server = start(folder, offset).await;
-        tokio::time::sleep(ROUNDS / 3).await;
+        rounds_pass(ROUNDS / 3).await;
         let again = server.client.post_once(&path, "k", message).await.expect(202);
         assert_eq!(again["id"], first["id"], "{offset}");
         let taken = server.client.post_once(&path, "other", message).await;
@@ -279,7 +281,7 @@ async fn a_key_is_accepted_once_though_the_clock_is_25_hours_ahead() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_while_the_clock_was_ahead_leaves_at_once_when_it_is_right() {
+async fn messages_accepted_while_the_clock_was_ahead_are_sent_when_it_is_right() {
     for offset in [25 * HOUR, DAYS_400, YEARS_8] {
         let server = start(tempfile::tempdir().unwrap(), offset).await;
         let mut receiver = Receiver::answering(200, "ok").await;
@@ -312,7 +314,7 @@ async fn failing_delivery(server: &Running, policy: &str) -> String {
     server.message(&app, "a").await;
     receiver.next().await;
     let path = format!("/app/{app}/delivery");
-    until("it waits for a retry", async || {
+    wait_until("it waits for a retry", async || {
         server.client.get(&path).await.expect(200)["data"][0]["attemptCount"] == 1
     })
     .await;
@@ -335,7 +337,7 @@ async fn retries_that_were_planned_400_days_ahead_come_within_the_longest_delay_
     );
     let server = start(folder, 0).await;
     for (app, policy, longest) in apps {
-        until(policy, async || due_in(&server, &app).await <= longest).await;
+        wait_until(policy, async || due_in(&server, &app).await <= longest).await;
     }
 }
 
@@ -354,7 +356,7 @@ async fn a_retry_keeps_its_moment_over_a_restart_though_its_policy_has_become_a_
     let path = format!("/app/{app}/endpoint/{endpoint}");
     server.client.patch(&path, r#"{"policy": "short"}"#).await.expect(200);
     let server = start(server.stop().await, 0).await;
-    tokio::time::sleep(ROUNDS).await;
+    rounds_pass(ROUNDS).await;
     assert!(due_in(&server, &app).await > 4 * 3600);
 }
 

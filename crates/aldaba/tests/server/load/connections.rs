@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything that the server sends until it closes the connection.
 async fn until_closed(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut all)).await;
+    let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut all)).await;
     let _ = read.expect("the server closes the connection");
     String::from_utf8_lossy(&all).into_owned()
 }
@@ -37,7 +37,8 @@ async fn a_half_sent_body_is_not_waited_for() {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(format!("{head}{{\"eventType\":").as_bytes()).await.unwrap();
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer").unwrap();
+    let read =
+        tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut answer)).await.expect("an answer").unwrap();
     let answer = String::from_utf8_lossy(&answer[..read]);
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("did not come within 200ms"), "{answer}");
     assert_eq!(server.stored(&app).await, [1, 0, 0]);
@@ -74,7 +75,7 @@ async fn a_connection_too_many_waits_until_another_one_closes() {
     let early = tokio::time::timeout(Duration::from_millis(300), third.read_exact(&mut start)).await;
     assert!(early.is_err(), "it must wait");
     drop(held.pop());
-    tokio::time::timeout(PATIENCE, third.read_exact(&mut start)).await.expect("its turn comes").unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, third.read_exact(&mut start)).await.expect("its turn comes").unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
 }
 
@@ -153,7 +154,7 @@ async fn a_client_that_does_not_read_its_answer_loses_its_connection() {
     stuck.write_all(format!("GET /api/v1/app/{app}/msg HTTP/1.1\r\n{head}").as_bytes()).await.unwrap();
     // The only place is free again once the server has given up on it.
     let healthy = async { while server.client.get("/health").await.status != 200 {} };
-    tokio::time::timeout(PATIENCE, healthy).await.expect("a turn");
+    tokio::time::timeout(WAIT_TIMEOUT, healthy).await.expect("a turn");
     let mut all = Vec::new();
     let _ = stuck.read_to_end(&mut all).await;
     assert!(all.len() < 16_000_000, "it was cut off");
@@ -167,7 +168,7 @@ async fn stopping_closes_idle_connections_and_takes_no_new_ones() {
     let mut start = [0; 12];
     idle.read_exact(&mut start).await.unwrap();
     let address = server.address;
-    tokio::time::timeout(PATIENCE, server.stop()).await.expect("it stops");
+    tokio::time::timeout(WAIT_TIMEOUT, server.stop()).await.expect("it stops");
     until_closed(&mut idle).await;
     assert!(TcpStream::connect(address).await.is_err());
 }

@@ -1,4 +1,4 @@
-//! Many connections that never finish a request: whoever finishes theirs is served.
+//! Many connections that never finish a request do not block complete requests.
 
 use crate::support::running::Running;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 const HALF: &[u8] = b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\nx-slow: ";
 
 /// A connection from one of the addresses of this machine.
@@ -26,6 +26,7 @@ fn keep_open(to: SocketAddr, from: Ipv4Addr, count: usize, sends: &'static [u8])
                     let _ = stream.write_all(sends).await;
                     let _ = stream.read_to_end(&mut Vec::new()).await;
                 }
+                // The pace of the flood.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })
@@ -42,11 +43,11 @@ async fn asks(to: SocketAddr, from: Ipv4Addr) -> Option<u16> {
         stream.read_exact(&mut start).await?;
         std::io::Result::Ok(String::from_utf8_lossy(&start[9..]).into_owned())
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("an end").ok()?.parse().ok()
+    tokio::time::timeout(WAIT_TIMEOUT, asked).await.expect("an end").ok()?.parse().ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_sent_heads_of_several_addresses_shut_out_nobody_who_sends_a_request() {
+async fn half_sent_heads_do_not_block_complete_requests() {
     for sends in [HALF, b""] {
         let server = Running::with(|config| {
             config.limits.connections = 64;
@@ -57,7 +58,7 @@ async fn half_sent_heads_of_several_addresses_shut_out_nobody_who_sends_a_reques
         let floods: Vec<_> = (2..8)
             .flat_map(|last| keep_open(server.address, Ipv4Addr::new(127, 0, 0, last), 50, sends))
             .collect();
-        // The first ones are let alone for a moment.
+        // The first connections are protected from eviction for a moment; the flood fills all slots meanwhile.
         tokio::time::sleep(Duration::from_secs(1)).await;
         for number in 0..40 {
             let status = asks(server.address, Ipv4Addr::LOCALHOST).await;
@@ -85,10 +86,11 @@ async fn a_connection_that_is_served_does_not_give_way_to_half_sent_heads() {
     );
     sending.write_all(format!("{head}{}", &body[..10]).as_bytes()).await.unwrap();
     let flood = keep_open(server.address, Ipv4Addr::new(127, 0, 0, 9), 60, HALF);
+    // In this time nothing must happen to the connection: the flood evicts others.
     tokio::time::sleep(Duration::from_secs(1)).await;
     sending.write_all(&body.as_bytes()[10..]).await.unwrap();
     let mut start = [0; 12];
-    let read = tokio::time::timeout(PATIENCE, sending.read_exact(&mut start)).await;
+    let read = tokio::time::timeout(WAIT_TIMEOUT, sending.read_exact(&mut start)).await;
     read.expect("an answer").expect("a whole one");
     assert_eq!(&start, b"HTTP/1.1 202");
     flood.iter().for_each(JoinHandle::abort);
@@ -109,7 +111,7 @@ async fn an_address_with_as_many_connections_as_it_may_have_is_refused_and_other
     assert_eq!(asks(server.address, other).await, Some(204));
     held.pop();
     let comes_in = async { while asks(server.address, many).await != Some(204) {} };
-    tokio::time::timeout(PATIENCE, comes_in).await.expect("a place");
+    tokio::time::timeout(WAIT_TIMEOUT, comes_in).await.expect("a place");
 }
 
 #[tokio::test]
@@ -127,13 +129,13 @@ async fn half_sent_heads_of_an_address_give_way_to_its_own_requests() {
         half_sent.push(stream);
     }
     let comes_in = async { while asks(server.address, address).await != Some(204) {} };
-    tokio::time::timeout(PATIENCE, comes_in).await.expect("a place");
-    let closed = tokio::time::timeout(PATIENCE, half_sent[0].read_to_end(&mut Vec::new())).await;
+    tokio::time::timeout(WAIT_TIMEOUT, comes_in).await.expect("a place");
+    let closed = tokio::time::timeout(WAIT_TIMEOUT, half_sent[0].read_to_end(&mut Vec::new())).await;
     closed.expect("the oldest one is closed").unwrap();
 }
 
 #[tokio::test]
-async fn any_number_of_connections_of_an_address_is_let_in_where_there_is_no_limit() {
+async fn without_a_limit_an_address_may_open_any_number_of_connections() {
     let server = Running::with(|config| config.limits.connections_per_address = 0).await;
     let mut held = Vec::new();
     for _ in 0..1500 {

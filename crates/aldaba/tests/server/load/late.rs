@@ -23,7 +23,7 @@ fn requests(app: &str) -> [(String, Value, &'static str); 4] {
 }
 
 #[tokio::test]
-async fn whoever_sends_does_not_wait_for_a_locked_database_and_asks_again_under_the_same_key() {
+async fn a_sender_does_not_wait_for_a_locked_database_and_retries_with_the_same_key() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data/aldaba.db");
     let server = Running::within(folder, |_| {}).await;

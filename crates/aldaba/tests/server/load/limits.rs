@@ -3,6 +3,7 @@
 use crate::support::client::Reply;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
+use crate::support::waiting::wait_until;
 use aldaba_engine::{Clock, SystemClock};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ async fn many(server: &Running, app: &str, count: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_organization_that_asks_too_often_is_told_to_wait() {
+async fn an_organization_over_its_rate_gets_retry_after() {
     let server = Running::with(|config| config.limits.rates.organization = 2).await;
     // At once: while the disk takes its time, the rate allows more.
     let asked = join_all((0..3).map(|_| server.client.post("/app", r#"{"name":"a"}"#))).await;
@@ -46,6 +47,7 @@ async fn an_organization_that_asks_too_often_is_told_to_wait() {
     server.client.get("/health").await.expect(200);
     let other = server.client.with_token(&token(OTHER));
     other.post("/app", r#"{"name":"a"}"#).await.expect(201);
+    // The time that `Retry-After` asks for.
     tokio::time::sleep(Duration::from_secs(u64::from(seconds))).await;
     // Reads count a quarter: two seconds' worth are eight.
     for _ in 0..6 {
@@ -58,7 +60,7 @@ async fn an_organization_that_asks_too_often_is_told_to_wait() {
 }
 
 #[tokio::test]
-async fn an_application_has_one_rate_by_whatever_name_it_is_called() {
+async fn an_application_has_one_rate_for_its_id_and_uid() {
     let server = Running::with(|config| config.limits.rates.application = 2).await;
     let made = server.client.post("/app", r#"{"name":"a","uid":"my-app"}"#).await.expect(201);
     let other = server.application().await;
@@ -82,7 +84,7 @@ async fn an_application_has_one_rate_by_whatever_name_it_is_called() {
     server.stop().await;
 }
 
-/// A day that lasts as long as a test: around midnight (UTC) this waits for the next one.
+/// Waits for the next day shortly before midnight (UTC), so that a test runs within one day.
 async fn a_day_that_goes_on() {
     const DAY: u64 = 24 * 3600;
     let left = DAY - SystemClock::new().wall().millis().unsigned_abs() / 1000 % DAY;
@@ -199,12 +201,10 @@ async fn the_rate_of_an_application_holds_for_all_its_endpoints_together() {
     assert!(took >= Duration::from_millis(2100), "twelve requests at five a second took {took:?}");
     assert!(paths.iter().filter(|path| *path == "/one").count() >= 3, "{paths:?}");
     // Nothing waits any more.
-    for _ in 0..100 {
-        if status("one").await["status"] == "Ok" && status("two").await["status"] == "Ok" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("both endpoints are Ok", async || {
+        status("one").await["status"] == "Ok" && status("two").await["status"] == "Ok"
+    })
+    .await;
     assert_eq!(status("two").await["throttledSince"], Value::Null);
     // Without a rate all go at once.
     let freed = server.client.patch("/app/slow", r#"{"throttleRate":null}"#).await.expect(200);
@@ -221,7 +221,7 @@ async fn the_rate_of_an_application_holds_for_all_its_endpoints_together() {
 }
 
 #[tokio::test]
-async fn an_endpoint_says_whether_its_own_rate_holds_it_back() {
+async fn an_endpoint_shows_whether_its_rate_delays_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -246,7 +246,7 @@ async fn an_endpoint_says_whether_its_own_rate_holds_it_back() {
 }
 
 #[tokio::test]
-async fn whoever_is_for_one_application_uses_up_no_others_rate_and_learns_nothing_of_it() {
+async fn credentials_of_one_application_cannot_use_or_see_the_rate_of_another() {
     let server = Running::with(|config| config.limits.rates.application = 5).await;
     let mut ids = Vec::new();
     for uid in ["one", "two"] {

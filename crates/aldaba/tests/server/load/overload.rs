@@ -3,12 +3,13 @@
 
 use crate::support::client::Reply;
 use crate::support::running::Running;
+use crate::support::waiting::wait_until;
 use serde_json::json;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A message whose whole request body has this many bytes.
 fn message(bytes: usize) -> String {
@@ -39,7 +40,7 @@ async fn half_sent(server: &Running, app: &str, authorization: &str, body: &str)
 /// The status of the next answer.
 async fn status(stream: &mut TcpStream) -> String {
     let mut start = [0; 12];
-    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut start)).await;
+    let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_exact(&mut start)).await;
     read.expect("an answer").expect("a whole one");
     String::from_utf8_lossy(&start).into_owned()
 }
@@ -54,11 +55,11 @@ async fn send_until(server: &Running, app: &str, body: &str, status: u16) -> Rep
             }
         }
     };
-    tokio::time::timeout(PATIENCE, send).await.expect("such an answer")
+    tokio::time::timeout(WAIT_TIMEOUT, send).await.expect("such an answer")
 }
 
 #[tokio::test]
-async fn a_body_without_room_is_refused_and_welcome_when_there_is_room_again() {
+async fn a_body_beyond_the_memory_budget_is_refused_until_memory_is_free() {
     let server = Running::with(|config| config.limits.body_bytes = 4096).await;
     let app = server.application().await;
     let authorization = server.client.authorization.clone().unwrap();
@@ -79,7 +80,7 @@ async fn a_body_without_room_is_refused_and_welcome_when_there_is_room_again() {
 }
 
 #[tokio::test]
-async fn room_comes_back_from_a_client_that_hangs_up_and_from_one_that_is_too_slow() {
+async fn memory_is_released_by_a_client_that_disconnects_or_is_too_slow() {
     let limits = |config: &mut aldaba::config::Config| {
         config.limits.body_bytes = 4096;
         config.limits.progress = Duration::from_secs(1);
@@ -99,7 +100,7 @@ async fn room_comes_back_from_a_client_that_hangs_up_and_from_one_that_is_too_sl
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_tell_their_length_take_room_as_they_come() {
+async fn bodies_without_a_length_are_charged_as_they_arrive() {
     let server = Running::with(|config| config.limits.body_bytes = 4096).await;
     let app = server.application().await;
     let authorization = server.client.authorization.clone().unwrap();
@@ -120,7 +121,7 @@ async fn bodies_that_do_not_tell_their_length_take_room_as_they_come() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_token_takes_no_room() {
+async fn a_request_without_a_token_uses_no_memory_budget() {
     let server = Running::with(|config| config.limits.body_bytes = 4096).await;
     let app = server.application().await;
     let body = message(3000);
@@ -134,7 +135,7 @@ async fn whoever_has_no_token_takes_no_room() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_to_come_back_after_a_moment() {
+async fn a_connection_over_the_limit_gets_retry_after() {
     let server = Running::with(|config| config.limits.connections = 1).await;
     let mut first = TcpStream::connect(server.address).await.unwrap();
     let request = b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -142,7 +143,7 @@ async fn a_connection_too_many_is_told_to_come_back_after_a_moment() {
     assert_eq!(status(&mut first).await, "HTTP/1.1 200");
     // More than can wait at the door: none of them is left without an answer.
     let many = (0..200).map(|_| async { server.client.get("/health").await });
-    let all = tokio::time::timeout(PATIENCE, futures_util::future::join_all(many)).await;
+    let all = tokio::time::timeout(WAIT_TIMEOUT, futures_util::future::join_all(many)).await;
     for reply in all.expect("answers") {
         says_come_back(&reply);
     }
@@ -151,7 +152,7 @@ async fn a_connection_too_many_is_told_to_come_back_after_a_moment() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_gives_its_place_to_whoever_finds_none() {
+async fn an_idle_connection_is_closed_for_a_new_one_at_the_limit() {
     let server = Running::with(|config| {
         config.limits.connections = 1;
         config.limits.header = Duration::from_secs(600);
@@ -160,14 +161,9 @@ async fn an_idle_connection_gives_its_place_to_whoever_finds_none() {
     let mut first = TcpStream::connect(server.address).await.unwrap();
     first.write_all(b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     assert_eq!(status(&mut first).await, "HTTP/1.1 200");
-    // Let alone for a while, then asked to leave by whoever comes.
-    let comes_in = async {
-        while server.client.get("/health").await.status != 200 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, comes_in).await.expect("the place");
-    let closed = tokio::time::timeout(PATIENCE, first.read_to_end(&mut Vec::new())).await;
+    // The connection stays open while idle, and is closed for a new one.
+    wait_until("a slot is free", async || server.client.get("/health").await.status == 200).await;
+    let closed = tokio::time::timeout(WAIT_TIMEOUT, first.read_to_end(&mut Vec::new())).await;
     closed.expect("the end of the first connection").unwrap();
 }
 
@@ -216,7 +212,7 @@ fn bearer(client: &crate::support::client::Client) -> String {
 }
 
 #[tokio::test]
-async fn what_is_announced_takes_no_room_before_it_comes() {
+async fn an_announced_body_is_not_charged_before_it_arrives() {
     let server = Running::start().await;
     let app = server.application().await;
     let key = key_of(&server, "send", &app).await;
@@ -335,5 +331,5 @@ async fn large_answers_that_are_not_read_fill_a_share_and_no_more() {
     assert!(first.len() > 8 << 20, "it was let in, and is whole");
     drop(pages);
     let again = async { while reader.get(&format!("/app/{app}/msg")).await.status != 200 {} };
-    tokio::time::timeout(PATIENCE, again).await.expect("room again");
+    tokio::time::timeout(WAIT_TIMEOUT, again).await.expect("room again");
 }

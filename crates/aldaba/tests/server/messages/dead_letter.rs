@@ -1,11 +1,10 @@
-//! What waits, what has ended, and the dead letter.
+//! Pending deliveries, settled ones, and the dead letter.
 
 use crate::credentials::tokens::application_token;
 use crate::requests::pages::walk;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// A policy with one attempt after another, soon.
 pub(crate) async fn policy(server: &Running, name: &str, more: Value) {
@@ -23,16 +22,9 @@ pub(crate) async fn list(server: &Running, path: &str) -> Vec<Value> {
     server.client.get(path).await.expect(200)["data"].as_array().unwrap().clone()
 }
 
-/// Asks until the list has as many items: what is seen at the receiver is recorded a moment later.
+/// The items of a list once it has this many: an attempt is recorded after its answer.
 pub(crate) async fn until(server: &Running, path: &str, count: usize) -> Vec<Value> {
-    for _ in 0..200 {
-        let items = list(server, path).await;
-        if items.len() == count {
-            return items;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} never had {count} items: {:?}", list(server, path).await);
+    server.client.list_until(path, count).await
 }
 
 fn texts<'a>(items: &'a [Value], field: &str) -> Vec<&'a str> {
@@ -119,15 +111,9 @@ async fn b3_b6_pending_and_history_are_lists_of_their_own() {
     assert_eq!(list(&server, &path("delivered")).await, delivered);
     assert_eq!(list(&server, &path("dead")).await, Vec::<Value>::new());
     // The first attempt has failed, the next one is planned.
-    let mut pending = Vec::new();
-    for _ in 0..200 {
-        pending = until(&server, &path("pending"), 1).await;
-        if pending[0]["attemptCount"] == 1 && pending[0]["reason"] == "retry" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let one = &pending[0];
+    let is_retry = |one: &Value| one["attemptCount"] == 1 && one["reason"] == "retry";
+    let pending = server.client.get_until(&path("pending"), |page| is_retry(&page["data"][0])).await;
+    let one = &pending["data"][0];
     assert_eq!((&one["endpointId"], &one["msgId"]), (&slow["id"], &json!(message)));
     assert_eq!(
         (&one["state"], &one["retryCount"], &one["statusCode"]),

@@ -22,16 +22,9 @@ fn event(deliver_at: Timestamp) -> String {
     json!({"eventType": "a", "payload": {"a": 1}, "deliverAt": deliver_at.to_string()}).to_string()
 }
 
-/// When the one attempt of a message was made.
+/// The time of the only attempt of a message.
 async fn attempted(server: &Running, app: &str, message: &str) -> Timestamp {
-    for _ in 0..200 {
-        let list = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
-        if let Some(attempt) = list["data"].get(0) {
-            return attempt["timestamp"].as_str().unwrap().parse().unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{message} was never attempted");
+    first_attempt(server, &format!("/app/{app}/attempt/msg/{message}")).await
 }
 
 fn assert_in_time(attempt: Timestamp, moment: Timestamp) {
@@ -40,7 +33,7 @@ fn assert_in_time(attempt: Timestamp, moment: Timestamp) {
 }
 
 #[tokio::test]
-async fn a_message_leaves_at_its_moment() {
+async fn a_delayed_message_is_sent_at_its_time() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -64,7 +57,7 @@ async fn a_message_leaves_at_its_moment() {
 }
 
 #[tokio::test]
-async fn a_message_leaves_at_its_moment_although_the_server_was_started_anew() {
+async fn a_delayed_message_is_sent_at_its_time_after_a_restart() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -116,7 +109,7 @@ async fn send(server: &Running, app: &str, number: i64, deliver_at: Option<Times
 }
 
 #[tokio::test]
-async fn on_an_ordered_endpoint_a_message_takes_its_place_when_its_time_has_come() {
+async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_at_its_time() {
     let server = Running::delivering().await;
     let policy =
         json!({"name": "brisk", "schedule": {"type": "list", "delays": ["2s"]}, "jitter": {"type": "none"}});
@@ -144,6 +137,7 @@ async fn on_an_ordered_endpoint_a_message_takes_its_place_when_its_time_has_come
     assert_eq!((number(&mut ordered).await, number(&mut other).await), (2, 2));
     assert_eq!(number(&mut other).await, 1, "elsewhere it leaves at its moment");
     assert_in_time(attempted_at(&server, &app, &message, "other").await, moment);
+    // The delayed message gets its position in the order before the next one.
     tokio::time::sleep(Duration::from_millis(300)).await;
     send(&server, &app, 3, None).await;
     for expected in [2, 1, 3] {
@@ -153,21 +147,19 @@ async fn on_an_ordered_endpoint_a_message_takes_its_place_when_its_time_has_come
     server.stop().await;
 }
 
-/// When a message was first attempted at an endpoint.
+/// The time of the first attempt of a message at an endpoint.
 async fn attempted_at(server: &Running, app: &str, message: &str, endpoint: &str) -> Timestamp {
-    for _ in 0..200 {
-        let path = format!("/app/{app}/msg/{message}/endpoint/{endpoint}/attempt");
-        let list = server.client.get(&path).await.expect(200);
-        if let Some(attempt) = list["data"].get(0) {
-            return attempt["timestamp"].as_str().unwrap().parse().unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{message} was never attempted at {endpoint}");
+    first_attempt(server, &format!("/app/{app}/msg/{message}/endpoint/{endpoint}/attempt")).await
+}
+
+/// The time of the newest attempt in a list, once there is one.
+async fn first_attempt(server: &Running, path: &str) -> Timestamp {
+    let list = server.client.get_until(path, |list| list["data"].get(0).is_some()).await;
+    list["data"][0]["timestamp"].as_str().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
-async fn on_an_ordered_endpoint_it_takes_its_place_in_time_although_the_server_was_started_anew() {
+async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_after_a_restart() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let app = server.application().await;
@@ -202,20 +194,13 @@ async fn an_endpoint_may_change_its_ordering_or_go_while_a_message_for_later_wai
     let message = send(&server, &app, 4, Some(later(&now(&server).await, 3_600_000))).await;
     server.client.delete(&endpoint).await.expect(204);
     let path = format!("/app/{app}/msg/{message}/endpoint");
-    for tries in 0.. {
-        let shown = server.client.get(&path).await.expect(200)["data"][0].clone();
-        if shown["reason"] == "cancelled" {
-            break;
-        }
-        assert!(tries < 200, "{shown}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    server.client.get_until(&path, |page| page["data"][0]["reason"] == "cancelled").await;
     receiver.nothing_more().await;
     server.stop().await;
 }
 
 #[tokio::test]
-async fn whoever_asks_again_under_the_same_key_hears_what_was_accepted_before() {
+async fn a_repeat_with_the_same_key_returns_the_accepted_message() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");

@@ -5,7 +5,6 @@ use crate::support::running::Running;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-use std::time::Duration;
 
 /// Strange on purpose: spacing, order, number spelling, escapes and a repeated key must survive.
 const PAYLOAD: &str = r#"{ "z" : 1.0, "a":[1e3 ,"é\/é"],  "z":12345678901234567890123 }"#;
@@ -24,17 +23,10 @@ fn verify(arrival: &Arrival, prefix: &str, secret: &str) -> String {
     headers["webhook-id"].to_str().unwrap().to_owned()
 }
 
-/// Asks until the list has as many items, since an attempt is recorded after its answer.
+/// The items of a list once it has at least this many: an attempt is recorded after its answer.
 async fn attempts(server: &Running, path: &str, count: usize) -> Vec<Value> {
-    for _ in 0..200 {
-        let page = server.client.get(path).await.expect(200);
-        let items = page["data"].as_array().unwrap();
-        if items.len() >= count {
-            return items.clone();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{path} never had {count} items");
+    let page = server.client.get_until(path, |page| page["data"].as_array().unwrap().len() >= count).await;
+    page["data"].as_array().unwrap().clone()
 }
 
 async fn delivered(prefix: &str, profile: Value) {
@@ -76,7 +68,7 @@ async fn delivered(prefix: &str, profile: Value) {
 }
 
 #[tokio::test]
-async fn a_message_arrives_signed_as_standard_webhooks_says() {
+async fn a_message_arrives_with_a_standard_webhooks_signature() {
     delivered("webhook", Value::Null).await;
 }
 
@@ -159,7 +151,7 @@ async fn only_the_endpoints_that_want_a_message_get_it() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_before_a_stop_is_delivered_after_it() {
+async fn messages_accepted_before_a_stop_are_delivered_after_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // Nobody listens there until the server has stopped.

@@ -3,8 +3,8 @@
 use crate::messages::dead_letter::{id, list, policy, until};
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::{wait_for, wait_until};
 use serde_json::{Value, json};
-use std::time::Duration;
 use tokio::net::TcpListener;
 
 #[tokio::test]
@@ -85,16 +85,17 @@ async fn a_waiting_delivery_is_cancelled_before_its_next_send() {
     }
     let pending = format!("/app/{app}/delivery?state=pending&eventType=cancelled");
     let path = format!("/app/{app}/delivery/{}", id(&until(&server, &pending, 1).await[0]));
-    let mut answer = server.client.delete(&path).await;
-    while answer.status == 409 {
-        // Its first attempt is still being written.
-        assert_eq!(
-            (&answer.json()["code"], &answer.headers["retry-after"]),
-            (&json!("in_flight"), &"1".parse().unwrap())
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        answer = server.client.delete(&path).await;
-    }
+    let answer = wait_for("the delivery is no longer in flight", async || {
+        let answer = server.client.delete(&path).await;
+        if answer.status == 409 {
+            // The first attempt is still being recorded.
+            let (code, retry_after) = (&answer.json()["code"], &answer.headers["retry-after"]);
+            assert_eq!((code, retry_after), (&json!("in_flight"), &"1".parse().unwrap()));
+            return None;
+        }
+        Some(answer)
+    })
+    .await;
     answer.expect(204);
     let shown = server.client.get(&path).await.expect(200);
     assert_eq!((&shown["state"], &shown["reason"]), (&json!("dead"), &json!("cancelled")));
@@ -109,7 +110,7 @@ async fn a_waiting_delivery_is_cancelled_before_its_next_send() {
 }
 
 #[tokio::test]
-async fn what_is_being_sent_is_not_cancelled() {
+async fn deliveries_in_flight_are_not_cancelled() {
     let server = Running::delivering().await;
     let app = server.application().await;
     // It takes connections and says nothing.
@@ -141,15 +142,13 @@ async fn everything_that_waits_for_an_endpoint_is_cancelled_and_stays_so_after_a
     }
     let pending = |endpoint: &str| format!("/app/{app}/delivery?state=pending&endpoint={endpoint}");
     let mut cancelled = 0;
-    for _ in 0..200 {
+    wait_until("all 20 are cancelled", async || {
         let body = json!({"state": "pending", "endpoint": "doomed"}).to_string();
         let answer = server.client.post(&format!("/app/{app}/delivery/discard"), body).await.expect(200);
         cancelled += answer["discarded"].as_u64().unwrap();
-        if cancelled == 20 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        cancelled >= 20
+    })
+    .await;
     assert_eq!(cancelled, 20);
     assert_eq!(list(&server, &pending("doomed")).await, Vec::<Value>::new());
     let server = Running::within(server.stop().await, |_| {}).await;
@@ -160,7 +159,7 @@ async fn everything_that_waits_for_an_endpoint_is_cancelled_and_stays_so_after_a
 }
 
 #[tokio::test]
-async fn what_waits_for_a_deleted_endpoint_ends_with_it() {
+async fn deliveries_of_a_deleted_endpoint_end_with_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
     policy(&server, "later", json!({"schedule": {"type": "list", "delays": ["1h"]}})).await;

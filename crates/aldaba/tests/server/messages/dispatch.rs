@@ -18,15 +18,8 @@ async fn dispatch(server: &Running, app: &str, body: Value) -> Value {
 
 /// The record once it is no longer pending.
 async fn ended(server: &Running, app: &str, id: &Value) -> Value {
-    for _ in 0..500 {
-        let record =
-            server.client.get(&format!("/app/{app}/dispatch/{}", id.as_str().unwrap())).await.expect(200);
-        if record["status"] != "pending" {
-            return record;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{id} never ended");
+    let path = format!("/app/{app}/dispatch/{}", id.as_str().unwrap());
+    server.client.get_until(&path, |record| record["status"] != "pending").await
 }
 
 async fn application_key(server: &Running, app: &str) -> String {
@@ -118,14 +111,7 @@ async fn a_secret_a_profile_and_headers_of_its_own_are_for_this_one_alone() {
         assert!(!arrival.headers.contains_key(absent), "{absent}");
     }
     // What went out is shown, but for what is secret.
-    let attempts = format!("/app/{app}/attempt/msg/{}", told["id"].as_str().unwrap());
-    let attempt = loop {
-        let listed = server.client.get(&attempts).await.expect(200);
-        match listed["data"][0]["id"].as_str() {
-            Some(attempt) => break attempt.to_owned(),
-            None => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    };
+    let attempt = server.client.attempt_id(&app, told["id"].as_str().unwrap()).await;
     let shown = format!("/app/{app}/msg/{}/attempt/{attempt}/headers", told["id"].as_str().unwrap());
     let shown = server.client.get(&shown).await.expect(200);
     assert_eq!(shown["sentHeaders"]["x-trace"], "t-1");
@@ -133,7 +119,7 @@ async fn a_secret_a_profile_and_headers_of_its_own_are_for_this_one_alone() {
 }
 
 #[tokio::test]
-async fn an_address_is_on_no_list_hears_of_no_event_and_cannot_be_changed() {
+async fn a_dispatch_endpoint_is_unlisted_unchangeable_and_gets_no_other_events() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -197,7 +183,7 @@ async fn a_dead_dispatch_is_in_the_dead_letter_and_can_be_recovered_and_sent_aga
 }
 
 #[tokio::test]
-async fn headers_of_one_address_are_not_sent_to_another_and_who_asks_for_it_hears_so() {
+async fn headers_of_one_url_are_not_sent_to_another() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -223,7 +209,7 @@ async fn headers_of_one_address_are_not_sent_to_another_and_who_asks_for_it_hear
 }
 
 #[tokio::test]
-async fn a_host_that_says_gone_does_not_end_what_comes_later() {
+async fn a_410_does_not_end_later_dispatches() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(410, "").await;
@@ -272,7 +258,7 @@ async fn event_ids_keys_and_delays_are_as_for_messages() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_dispatch_is_said_and_nothing_is_stored() {
+async fn an_invalid_dispatch_is_explained_and_not_stored() {
     let server = Running::start().await;
     let app = server.application().await;
     let good = json!({"url": "https://example.com/", "payload": {}});

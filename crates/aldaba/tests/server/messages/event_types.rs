@@ -10,7 +10,7 @@ fn names(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_event_type_comes_back_as_it_was_given_also_after_a_restart() {
+async fn an_event_type_is_returned_unchanged_after_a_restart() {
     let server = Running::start().await;
     let schema = json!({"type": "object", "examples": [{"n": 1}]});
     let full = json!({
@@ -414,7 +414,7 @@ async fn endpoints_ask_for_event_types_that_there_are_and_keep_those_they_have()
 }
 
 #[tokio::test]
-async fn who_changed_an_event_type_is_in_the_audit_log() {
+async fn changes_of_event_types_are_in_the_audit_log() {
     let server = Running::start().await;
     server.client.post("/event-type", r#"{"name": "a", "description": ""}"#).await.expect(201);
     server.client.patch("/event-type/a", r#"{"deprecated": true, "groupName": "g"}"#).await.expect(200);

@@ -1,10 +1,9 @@
-//! What is deleted is gone: it is not read, not sent, and nothing waits for it for ever.
+//! Deleted payloads are neither read nor sent, and no delivery waits for them forever.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use aldaba_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 async fn send(server: &Running, app: &str, more: Value) -> String {
     let mut body = json!({"eventType": "a", "payload": {"secret": "hunter2"}});
@@ -13,16 +12,9 @@ async fn send(server: &Running, app: &str, more: Value) -> String {
     sent["id"].as_str().unwrap().into()
 }
 
-/// Asks until a list has so many items.
+/// The page of a list once it has this many items.
 async fn until(server: &Running, path: &str, count: usize) -> Value {
-    for _ in 0..400 {
-        let page = server.client.get(path).await.expect(200);
-        if page["data"].as_array().unwrap().len() == count {
-            return page;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{path} does not come to {count} items");
+    server.client.get_until(path, |page| page["data"].as_array().unwrap().len() == count).await
 }
 
 #[tokio::test]
@@ -68,7 +60,7 @@ async fn a_deleted_payload_is_neither_read_nor_sent_again() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_deleted_payload_ends_in_the_dead_letter_at_once() {
+async fn deliveries_of_a_deleted_payload_become_dead_at_once() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(500, "no").await;
     let app = server.application().await;
@@ -103,7 +95,7 @@ async fn what_waits_for_a_deleted_payload_ends_in_the_dead_letter_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_delivered_later_is_not_sent_once_it_is_deleted_also_over_a_restart() {
+async fn a_deleted_delayed_message_is_not_sent_even_after_a_restart() {
     let local = |config: &mut aldaba::config::Config| {
         config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     };
@@ -151,7 +143,7 @@ async fn a_deleted_response_is_gone_and_its_attempt_stays() {
 }
 
 #[tokio::test]
-async fn the_headers_of_an_attempt_are_told_again_but_for_what_is_secret() {
+async fn the_headers_of_an_attempt_are_shown_without_secrets() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "ok").await;
     let app = server.application().await;

@@ -4,10 +4,10 @@ use crate::credentials::tokens::{OTHER_ORGANIZATION, application_token};
 use crate::support::client::Client;
 use crate::support::receiver::{Arrival, Receiver};
 use crate::support::running::{Running, token};
+use crate::support::waiting::next_id_moment;
 use aldaba_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 fn ids(page: &Value) -> Vec<String> {
     page["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().into()).collect()
@@ -19,16 +19,9 @@ async fn list(client: &Client, path: &str) -> Vec<String> {
     ids(&page)
 }
 
-/// Asks until a list has so many items.
+/// The page of a list once it has this many items.
 async fn until(server: &Running, path: &str, count: usize) -> Value {
-    for _ in 0..400 {
-        let page = server.client.get(path).await.expect(200);
-        if page["data"].as_array().unwrap().len() == count {
-            return page;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{path} does not come to {count} items");
+    server.client.get_until(path, |page| page["data"].as_array().unwrap().len() == count).await
 }
 
 /// Fails for bodies that say so.
@@ -73,8 +66,7 @@ impl Scene {
             // Its attempts are made before those of the next.
             until(&server, &format!("/app/{app}/attempt/msg/event-{number}"), 2).await;
             messages.push(sent);
-            // Ids know their moments to 4 ms.
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            next_id_moment().await;
         }
         Self { server, app, endpoints: endpoints.try_into().unwrap(), messages, _receiver: receiver }
     }
@@ -388,7 +380,7 @@ async fn a_search_finds_what_the_list_finds() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_a_400_and_what_is_out_of_bounds_a_422() {
+async fn unreadable_input_is_a_400_and_input_out_of_bounds_a_422() {
     let server = Running::start().await;
     let app = server.application().await;
     let endpoint = server.endpoint(&app, json!({"uid": "e"})).await;

@@ -4,6 +4,7 @@ use crate::commands::command_line::{aldaba, text};
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
+use crate::support::waiting::wait_until;
 use aldaba::config::Config;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
@@ -29,15 +30,12 @@ async fn tell(server: &Running, app: &str, more: Value) -> Value {
 
 /// The record of a job once it is no longer pending.
 async fn ended(server: &Running, app: &str, job: &str) -> Value {
-    for _ in 0..500 {
-        let record = server.client.get(&format!("/app/{app}/job/{job}")).await.expect(200);
-        if record["status"] != "pending" {
-            return record;
-        }
-        assert_eq!(record["completedAt"], Value::Null, "{record}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the webhook of {job} never ended");
+    let is_pending = |record: &Value| {
+        let pending = record["status"] == "pending";
+        assert!(!pending || record["completedAt"].is_null(), "{record}");
+        pending
+    };
+    server.client.get_until(&format!("/app/{app}/job/{job}"), |record| !is_pending(record)).await
 }
 
 /// The URL of something that sends everybody on.
@@ -220,7 +218,7 @@ async fn c4_and_c6_an_http_failure_is_retried_with_growing_delays_until_the_atte
 }
 
 #[tokio::test]
-async fn c5_a_timeout_and_a_refused_connection_have_no_status_and_say_what_they_were() {
+async fn c5_a_timeout_and_a_refused_connection_have_an_error_and_no_status() {
     let server = Running::with(|config| {
         local(config);
         config.overrides.job_timeout = Duration::from_millis(200);
@@ -286,12 +284,7 @@ async fn c4_records_are_found_by_status_and_by_job() {
     let mut everything = jobs("").await;
     assert_eq!(everything.len(), 7);
     assert_eq!(jobs("status=success").await.len(), 5);
-    for _ in 0..100 {
-        if jobs("status=failed").await.len() == 2 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    wait_until("two jobs have failed", async || jobs("status=failed").await.len() == 2).await;
     assert_eq!(jobs("status=failed").await, ["bad", "bad"]);
     assert_eq!(jobs("status=pending").await, Vec::<String>::new());
     assert_eq!(jobs("jobId=good%2F3").await, ["good/3"]);
@@ -357,7 +350,7 @@ async fn c8_redirects_are_followed_and_each_hop_is_vetted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_job_is_said_and_nothing_is_stored() {
+async fn an_invalid_job_is_explained_and_not_stored() {
     let server = Running::start().await;
     let app = server.application().await;
     let good =
@@ -448,7 +441,7 @@ async fn a_field_that_is_misspelt_is_refused_and_not_taken_for_one_that_is_left_
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused_with_words_that_say_so() {
+async fn a_body_that_is_not_a_json_object_is_refused() {
     let server = Running::start().await;
     let app = server.application().await;
     for (body, words) in [
@@ -464,7 +457,7 @@ async fn a_body_that_is_no_json_object_is_refused_with_words_that_say_so() {
 }
 
 #[tokio::test]
-async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request() {
+async fn schema_errors_of_a_job_name_the_fields_of_the_request() {
     let server = Running::start().await;
     let app = server.application().await;
     let schema = json!({"type": "object", "required": ["zzz"], "properties": {"result": {"type": "object",
@@ -481,7 +474,7 @@ async fn a_schema_that_a_job_does_not_fit_is_told_by_the_fields_of_the_request()
 }
 
 #[test]
-fn a_bad_value_of_a_variable_stops_the_start_and_says_what_is_expected() {
+fn an_invalid_environment_variable_stops_the_start_with_an_explanation() {
     let folder = tempfile::tempdir().unwrap();
     for name in [
         "WEBHOOK_TIMEOUT_MS",

@@ -75,7 +75,7 @@ async fn a_document_in_yaml_becomes_event_types_that_can_be_used() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_changed_and_revived_and_the_rest_left_alone() {
+async fn an_import_changes_and_revives_only_the_event_types_it_contains() {
     let server = Running::start().await;
     for name in ["a", "b", "c"] {
         let body =
@@ -98,7 +98,7 @@ async fn what_is_there_is_changed_and_revived_and_the_rest_left_alone() {
 }
 
 #[tokio::test]
-async fn those_that_are_left_out_are_archived_if_that_is_asked_for() {
+async fn an_import_archives_missing_event_types_on_request() {
     let server = Running::start().await;
     for name in ["a", "b", "c"] {
         server.event_type(name).await;
@@ -121,7 +121,7 @@ async fn those_that_are_left_out_are_archived_if_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_document_with_something_wrong_changes_nothing_and_says_where() {
+async fn an_invalid_document_changes_nothing_and_the_error_has_a_path() {
     let server = Running::start().await;
     server.event_type("there").await;
     let mut bad = webhooks(&["good"]);
@@ -174,7 +174,7 @@ async fn documents_that_grow_when_they_are_read_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_far_larger_written_out_is_refused_soon_and_by_a_dry_run_too() {
+async fn a_document_that_expands_too_far_is_refused_early_and_by_a_dry_run() {
     let server = Running::start().await;
     let body = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}});
     let webhooks: serde_json::Map<_, _> =
@@ -193,7 +193,7 @@ async fn what_is_far_larger_written_out_is_refused_soon_and_by_a_dry_run_too() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_refused_where_there_is_no_room_for_the_import() {
+async fn a_dry_run_reports_that_an_import_exceeds_the_limit() {
     let server = Running::start().await;
     // What is there takes most of the room.
     let description = "x".repeat(250_000);

@@ -4,6 +4,7 @@ use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::messages::dead_letter::policy;
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
+use crate::support::waiting::{next_id_moment, wait_for, wait_until};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -29,30 +30,19 @@ async fn endpoint(server: &Running, app: &str, url: &str, policy: &str) -> Strin
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until the task is over.
+/// The task once it has ended.
 async fn over(server: &Running, task: &Value) -> Value {
     let path = format!("/background-task/{}", task["id"].as_str().unwrap());
-    for _ in 0..1000 {
-        let task = server.client.get(&path).await.expect(200);
-        if task["status"] != "running" {
-            return task;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the task never ended");
+    server.client.get_until(&path, |task| task["status"] != "running").await
 }
 
 /// The statuses of a message's deliveries, once none is pending.
 async fn settled(server: &Running, app: &str, message: &str) -> Vec<Value> {
-    for _ in 0..1000 {
-        let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
-        let all = page["data"].as_array().unwrap();
-        if all.iter().all(|one| one["nextAttempt"].is_null() && one["status"] != 1) {
-            return all.iter().map(|one| one["status"].clone()).collect();
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("never settled");
+    let deliveries = |page: &Value| page["data"].as_array().unwrap().clone();
+    let is_settled = |one: &Value| one["nextAttempt"].is_null() && one["status"] != 1;
+    let path = format!("/app/{app}/msg/{message}/endpoint");
+    let page = server.client.get_until(&path, |page| deliveries(page).iter().all(is_settled)).await;
+    deliveries(&page).iter().map(|one| one["status"].clone()).collect()
 }
 
 #[tokio::test]
@@ -117,7 +107,7 @@ async fn a_new_endpoint_gets_what_it_has_missed_and_wants() {
 }
 
 #[tokio::test]
-async fn a_bulk_replay_takes_what_its_filter_says() {
+async fn a_bulk_replay_selects_by_its_filter() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(200, "").await;
@@ -223,7 +213,7 @@ async fn an_application_has_a_hundred_running_replays_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_its_reason() {
+async fn invalid_requests_are_refused_with_the_reason() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let id = endpoint(&server, &app, "http://127.0.0.1:9/", "standard").await;
@@ -264,12 +254,7 @@ async fn another_tenants_replays_are_not_there() {
     server.stop().await;
 }
 
-/// Ids tell moments apart that lie four milliseconds from each other.
-async fn apart() {
-    tokio::time::sleep(Duration::from_millis(10)).await;
-}
-
-/// The attempts of a message: by hand or not, and how they ended, the oldest first.
+/// The attempts of a message, oldest first: whether they were manual, and their status.
 async fn history(server: &Running, app: &str, message: &str) -> Vec<(u64, u64)> {
     let page = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);
     let number = |value: &Value| value.as_u64().unwrap();
@@ -277,16 +262,12 @@ async fn history(server: &Running, app: &str, message: &str) -> Vec<(u64, u64)> 
     attempts.map(|one| (number(&one["triggerType"]), number(&one["status"]))).collect()
 }
 
-/// Asks until a message has so many attempts: by hand or not, and how they ended, the oldest first.
+/// The same, once a message has at least this many attempts.
 async fn history_of(server: &Running, app: &str, message: &str, count: usize) -> Vec<(u64, u64)> {
-    for _ in 0..400 {
-        let attempts = history(server, app, message).await;
-        if attempts.len() >= count {
-            return attempts;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{message} does not come to {count} attempts");
+    wait_for("the attempts of a message", async || {
+        Some(history(server, app, message).await).filter(|attempts| attempts.len() >= count)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -326,7 +307,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     assert_eq!(settled(&server, &app, &dead).await, [2]);
     let resend = |message: &str| format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
     // Failure changes nothing but the history.
-    apart().await;
+    next_id_moment().await;
     let answer = server.client.post(&resend(&dead), "").await.expect(202);
     let made = &answer["attempt"];
     assert_eq!((&made["msgId"], &made["endpointId"]), (&json!(dead), &json!(id)));
@@ -346,7 +327,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
     bad.stop().await;
     let mut good = Receiver::at(address, 200, "").await;
     for message in [&dead, &never, &dead] {
-        apart().await;
+        next_id_moment().await;
         let answer = server.client.post(&resend(message), "").await.expect(202);
         assert_eq!((&answer["attempt"]["status"], &answer["attempt"]["error"]), (&json!(0), &Value::Null));
         assert_eq!(good.next().await.headers["webhook-id"], **message);
@@ -365,7 +346,7 @@ async fn resend_makes_one_attempt_of_what_is_delivered_dead_or_was_never_sent() 
 }
 
 #[tokio::test]
-async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
+async fn a_resend_of_a_pending_delivery_settles_it_or_keeps_its_schedule() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut bad = Receiver::answering(500, "no").await;
@@ -374,20 +355,15 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
     let message = send(&server, &app, json!({})).await;
     bad.next().await;
     let planned = async {
-        for _ in 0..200 {
-            let page = server.client.get(&format!("/app/{app}/msg/{message}/endpoint")).await.expect(200);
-            let next = page["data"][0]["nextAttempt"].clone();
-            // While an attempt is under way, or is being written, there is no next one.
-            if page["data"][0]["status"] == 2 && next.is_string() {
-                return next;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the attempt was never recorded");
+        let path = format!("/app/{app}/msg/{message}/endpoint");
+        // While an attempt is in flight or being recorded, there is no next one.
+        let is_planned = |one: &Value| one["status"] == 2 && one["nextAttempt"].is_string();
+        let page = server.client.get_until(&path, |page| is_planned(&page["data"][0])).await;
+        page["data"][0]["nextAttempt"].clone()
     };
     let planned = planned.await;
     let path = format!("/app/{app}/msg/{message}/endpoint/{id}/resend");
-    apart().await;
+    next_id_moment().await;
     server.client.post(&path, "").await.expect(202);
     bad.next().await;
     // When it is answered it is on disk, and the delivery waits again.
@@ -397,19 +373,18 @@ async fn resend_of_what_waits_settles_it_or_leaves_its_schedule_alone() {
     let address = bad.address;
     bad.stop().await;
     let mut good = Receiver::at(address, 200, "").await;
-    apart().await;
+    next_id_moment().await;
     server.client.post(&path, "").await.expect(202);
     good.next().await;
     assert_eq!(settled(&server, &app, &message).await, [0]);
     assert_eq!(history(&server, &app, &message).await, [(0, 2), (1, 2), (1, 0)]);
-    // What was delivered by hand is not sent when its time comes.
-    tokio::time::sleep(Duration::from_secs(7)).await;
-    good.nothing_more().await;
+    // After the successful manual attempt nothing is sent at the scheduled time.
+    good.stays_quiet(Duration::from_secs(7)).await;
     server.stop().await;
 }
 
 #[tokio::test]
-async fn resend_is_refused_where_it_must_not_go_and_says_why() {
+async fn a_forbidden_resend_is_refused_with_the_reason() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut bad = Receiver::answering(500, "no").await;
@@ -430,14 +405,8 @@ async fn resend_is_refused_where_it_must_not_go_and_says_why() {
         let refused = server.client.post(&path, "").await.expect(409);
         refused["detail"].as_str().unwrap().to_owned()
     };
-    // While it waits; before its result is written there may be an attempt under way.
-    for _ in 0..100 {
-        if detail(at(&in_order)).await.contains("in order") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(detail(at(&in_order)).await.contains("in order"));
+    // Until the result is recorded, an attempt may be in flight.
+    wait_until("the attempt is recorded", async || detail(at(&in_order)).await.contains("in order")).await;
     server.client.patch(&ordinary, json!({"disabled": true}).to_string()).await.expect(200);
     assert!(detail(at(&resend)).await.contains("disabled"));
     server.client.delete(&ordered).await.expect(204);
@@ -486,12 +455,7 @@ async fn resend_of_what_a_resume_has_let_go_is_no_conflict() {
     server.client.post(&format!("{path}/resume"), "").await.expect(200);
     bad.next().await;
     let shown = format!("/app/{app}/msg/{held}/endpoint");
-    for _ in 0..200 {
-        if server.client.get(&shown).await.expect(200)["data"][0]["nextAttempt"].is_string() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server.client.get_until(&shown, |page| page["data"][0]["nextAttempt"].is_string()).await;
     server.client.post(&format!("{shown}/{id}/resend"), "").await.expect(202);
     bad.next().await;
     server.stop().await;

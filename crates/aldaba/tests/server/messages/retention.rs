@@ -1,26 +1,27 @@
-//! What is no longer kept goes by itself, while the server runs; the rest stays.
+//! Retention removes expired data while the server runs, and nothing else.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::wait_until;
 use aldaba::config::Config;
 use aldaba_engine::{SteppedClock, SystemClock};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Delivers to this machine, and looks often.
+/// Delivers to this machine, and runs retention often.
 fn tidy(config: &mut Config) {
     config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     config.engine.retention.interval = Duration::from_millis(50);
 }
 
-/// The same, where a clock that was far ahead of the last one is trusted soon.
+/// The same, and trusts a clock soon that is far ahead of the last one.
 fn tidy_and_trusting(config: &mut Config) {
     tidy(config);
     config.engine.clock_trusted_after = Duration::from_millis(100);
 }
 
-/// A policy that keeps delivered ones as told.
+/// A policy with this retention of delivered messages.
 async fn policy(server: &Running, name: &str, delivered: Value) {
     let policy = json!({
         "name": name,
@@ -36,17 +37,6 @@ async fn policy(server: &Running, name: &str, delivered: Value) {
 async fn ids(server: &Running, path: &str) -> Vec<String> {
     let list = server.client.get(path).await.expect(200);
     list["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().into()).collect()
-}
-
-/// Asks until it is so. A round that a busy machine took long for is followed by a pause fifty times as long.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1200 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{what}");
 }
 
 #[tokio::test]
@@ -65,12 +55,12 @@ async fn a5_delivered_ones_go_after_their_time_and_failed_ones_stay_also_over_a_
         format!("/app/{app}/msg"),
         format!("/app/{app}/attempt/endpoint/{}", endpoint["id"].as_str().unwrap()),
     );
-    until("the attempt is recorded", async || ids(&server, &attempts).await.len() == 1).await;
+    wait_until("the attempt is recorded", async || ids(&server, &attempts).await.len() == 1).await;
     let first = format!("/app/{app}/msg/{delivered}");
     server.client.get(&first).await.expect(200);
 
     let server = Running::within(server.stop().await, tidy).await;
-    until("the delivered one goes", async || ids(&server, &messages).await == [dead.clone()]).await;
+    wait_until("the delivered one goes", async || ids(&server, &messages).await == [dead.clone()]).await;
     server.client.get(&first).await.expect(404);
     assert_eq!(ids(&server, &attempts).await, Vec::<String>::new());
     let failed = server.client.get(&format!("/app/{app}/attempt/msg/{dead}")).await.expect(200);
@@ -94,11 +84,11 @@ async fn a5_the_newest_of_an_application_are_kept_over_all_its_endpoints() {
     for number in 0..8 {
         sent.push(server.message(&app, if number % 3 == 0 { "a" } else { "b" }).await);
         receiver.next().await;
-        // The order of the ends is the order of the results, and those are written together.
+        // Results are recorded in batches: the next message ends in a later batch.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let path = format!("/app/{app}/msg");
-    until("three are left", async || ids(&server, &path).await.len() == 3).await;
+    wait_until("three are left", async || ids(&server, &path).await.len() == 3).await;
     let newest: Vec<_> = sent.iter().rev().take(3).cloned().collect();
     assert_eq!(ids(&server, &path).await, newest);
     assert_eq!(ids(&server, &format!("/app/{other}/msg")).await, [apart]);
@@ -120,8 +110,8 @@ async fn a_replay_that_has_ended_goes_after_its_time() {
     let task = server.client.post(&path, body).await.expect(202);
     let id = task["id"].as_str().unwrap().to_owned();
     let finished = "/background-task?status=finished";
-    until("it has ended", async || ids(&server, finished).await == [id.clone()]).await;
-    until("it goes", async || ids(&server, "/background-task").await.is_empty()).await;
+    wait_until("it has ended", async || ids(&server, finished).await == [id.clone()]).await;
+    wait_until("it goes", async || ids(&server, "/background-task").await.is_empty()).await;
     server.client.get(&format!("/background-task/{id}")).await.expect(404);
 }
 
@@ -136,7 +126,7 @@ async fn a_repeat_of_what_is_no_longer_kept_names_the_first_and_sends_nothing() 
     let message = r#"{"eventType":"a.b","payload":{"n":1.0},"eventId":"order-7","channels":["x"]}"#;
     let first = server.client.post_once(&path, "k1", message).await.expect(202);
     receiver.next().await;
-    until("it goes", async || ids(&server, &path).await.is_empty()).await;
+    wait_until("it goes", async || ids(&server, &path).await.is_empty()).await;
     let mut again = server.client.post_once(&path, "k1", message).await.expect(202);
     // The id knows the moment to 4 ms.
     again["timestamp"] = first["timestamp"].clone();
@@ -161,14 +151,14 @@ async fn a5_a_discarded_failed_one_goes_with_its_attempts_and_its_message_also_w
         bad.next().await;
     }
     let dead = format!("/app/{app}/delivery?state=dead");
-    until("all have failed", async || ids(&server, &dead).await.len() == 3).await;
+    wait_until("all have failed", async || ids(&server, &dead).await.len() == 3).await;
     let list = server.client.get(&dead).await.expect(200);
     let discard = async |message: &str| {
         let is_it = |one: &&Value| one["msgId"] == message;
         let id =
             list["data"].as_array().unwrap().iter().find(is_it).unwrap()["id"].as_str().unwrap().to_owned();
         server.client.delete(&format!("/app/{app}/delivery/{id}")).await.expect(204);
-        until("it goes", async || {
+        wait_until("it goes", async || {
             server.client.get(&format!("/app/{app}/msg/{message}")).await.status == 404
                 && server.client.get(&format!("/app/{app}/delivery/{id}")).await.status == 404
         })
@@ -223,13 +213,13 @@ async fn a_payload_goes_after_its_time_unless_something_waits_for_it_and_its_mes
         receiver.next().await;
     }
     let attempts = format!("/app/{app}/attempt/endpoint/sent");
-    until("the attempts are recorded", async || self::ids(&server, &attempts).await.len() == 5).await;
+    wait_until("the attempts are recorded", async || self::ids(&server, &attempts).await.len() == 5).await;
 
     let folder = server.stop().await;
     let server = Running::on_clock(folder, clock(2), tidy).await;
     let (gone, whole) = (json!({"expired": true}), json!({"a": 1}));
     for message in [&ids[0], &in_batch] {
-        until("the payload is gone", async || payload(&server, &app, message).await == gone).await;
+        wait_until("the payload is gone", async || payload(&server, &app, message).await == gone).await;
     }
     for kept in &ids[1..] {
         assert_eq!(payload(&server, &app, kept).await, whole);
@@ -242,11 +232,11 @@ async fn a_payload_goes_after_its_time_unless_something_waits_for_it_and_its_mes
     // What was held goes out as it came in; then nothing needs it any more.
     server.client.patch(&format!("/app/{app}/endpoint/held"), r#"{"disabled": false}"#).await.expect(200);
     assert_eq!(&receiver.next().await.body[..], br#"{"a":1}"#);
-    until("it is gone, too", async || payload(&server, &app, &ids[4]).await == gone).await;
+    wait_until("it is gone, too", async || payload(&server, &app, &ids[4]).await == gone).await;
 
     let folder = server.stop().await;
     let server = Running::on_clock(folder, clock(25), tidy_and_trusting).await;
-    until("a day is over", async || payload(&server, &app, &ids[2]).await == gone).await;
+    wait_until("a day is over", async || payload(&server, &app, &ids[2]).await == gone).await;
     assert_eq!(payload(&server, &app, &ids[1]).await, whole);
     assert_eq!(payload(&server, &app, &ids[3]).await, whole);
     server.stop().await;

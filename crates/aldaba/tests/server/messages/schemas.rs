@@ -43,7 +43,7 @@ async fn a_payload_that_does_not_fit_is_refused_with_all_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn what_goes_out_is_what_is_checked() {
+async fn the_checked_payload_is_the_sent_payload() {
     let server = Running::start().await;
     let app = server.application().await;
     described(&server, "order", json!({"1": {"required": ["id"]}})).await;
@@ -144,7 +144,7 @@ async fn a_change_of_a_schema_counts_from_the_next_message_on_also_after_a_resta
 }
 
 #[tokio::test]
-async fn a_repeat_of_what_was_accepted_is_answered_whatever_the_schema_says_now() {
+async fn a_repeat_of_an_accepted_message_is_answered_after_a_schema_change() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");
@@ -193,7 +193,7 @@ async fn large_payloads_are_checked_and_hostile_ones_end() {
 
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "this measures")]
-async fn a_batch_has_one_allowance_for_all_checks_and_holds_up_nobody_else() {
+async fn a_batch_shares_one_validation_budget_and_delays_no_other_request() {
     let server = Running::start().await;
     let app = server.application().await;
     let again = json!({"$ref": "#"});
@@ -213,6 +213,7 @@ async fn a_batch_has_one_allowance_for_all_checks_and_holds_up_nobody_else() {
         let begun = Instant::now();
         let ping = async {
             server.client.get("/health/ping").await.expect(204);
+            // The pace of the measurement.
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         tokio::select! {

@@ -2,9 +2,9 @@
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
+use crate::support::waiting::wait_until;
 use aldaba_engine::{Clock, SystemClock};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 fn moment(seconds: i64) -> String {
     let now = SystemClock::new().wall().millis() + seconds * 1000;
@@ -34,14 +34,11 @@ async fn attempts_are_counted_by_endpoint_and_by_event_type_also_over_a_restart(
         server.client.get(&format!("/app/{app}{rest}")).await.expect(200)
     };
     let of = |success: u64, fail: u64| json!({"success": success, "fail": fail, "pending": 0, "sending": 0, "canceled": 0});
-    for _ in 0..400 {
-        let both =
-            (stats(&server, "/endpoint/good/stats").await, stats(&server, "/endpoint/bad/stats").await);
-        if both == (of(3, 0), of(0, 3)) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+    wait_until("all attempts are counted", async || {
+        let (good, bad) = ("/endpoint/good/stats", "/endpoint/bad/stats");
+        (stats(&server, good).await, stats(&server, bad).await) == (of(3, 0), of(0, 3))
+    })
+    .await;
     let check = async |server: &Running| {
         assert_eq!(stats(server, "/endpoint/good/stats").await, of(3, 0));
         assert_eq!(stats(server, "/endpoint/bad/stats").await, of(0, 3));

@@ -347,7 +347,7 @@ fn numbers(count: usize) -> String {
 }
 
 #[tokio::test]
-async fn however_much_is_wrong_the_answer_is_short() {
+async fn the_answer_is_short_however_many_problems_there_are() {
     let server = Running::start().await;
     let app = server.application().await;
     let url = "https://example.com/";
@@ -405,7 +405,7 @@ async fn however_much_is_wrong_the_answer_is_short() {
 }
 
 #[tokio::test]
-async fn an_empty_id_names_nothing_whatever_is_done_to_it() {
+async fn an_empty_id_is_not_found_by_any_method() {
     let server = Running::start().await;
     let document = server.client.get("/openapi.json").await.expect(200);
     let mut asked = 0;
@@ -435,7 +435,7 @@ async fn an_empty_id_names_nothing_whatever_is_done_to_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_would_make_its_application_is_told_what_is_wrong_and_makes_nothing() {
+async fn an_invalid_message_does_not_create_its_application() {
     let server = Running::start().await;
     let schema = json!({"1": {"type": "object", "required": ["amount"]}});
     let described = json!({"description": "", "schemas": schema, "validate": true});
@@ -458,7 +458,7 @@ async fn a_message_that_would_make_its_application_is_told_what_is_wrong_and_mak
         assert!(places(&refused)[0].starts_with(place), "{wrong}: {:?}", places(&refused));
         server.client.get("/app/shop").await.expect(404);
     }
-    // Whoever brings none hears that there is none.
+    // Without any credentials the answer says so.
     send(json!({"eventType": "a b", "application": null})).await.expect(404);
     server.client.post("/app/shop/msg", "no json").await.expect(404);
     send(json!({"eventType": "strict", "payload": {"amount": 1}})).await.expect(202);
@@ -485,7 +485,7 @@ async fn a_change_of_an_endpoint_has_its_event_types_once() {
 }
 
 #[tokio::test]
-async fn the_last_moments_of_the_year_9999_are_moments_and_what_is_none_is_not() {
+async fn times_are_valid_until_the_end_of_the_year_9999() {
     let server = Running::start().await;
     let app = server.application().await;
     server.message(&app, "a").await;

@@ -177,7 +177,7 @@ fn fits(route: &str, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn nobody_and_strangers_hear_why_on_every_route() {
+async fn every_route_explains_missing_and_foreign_credentials() {
     let stage = Stage::new().await;
     let stranger = stage.server.client.with_token(&token(OTHER_ORGANIZATION));
     let nobody = stage.server.client.anonymous();
@@ -388,7 +388,7 @@ async fn a_missing_field_has_one_type_and_one_wording_on_every_route() {
 }
 
 #[tokio::test]
-async fn what_was_wrong_is_said_in_words_that_help() {
+async fn errors_explain_the_problem() {
     let server = Running::start().await;
     let app = server.application().await;
     let made = server.endpoint(&app, json!({})).await;

@@ -87,7 +87,7 @@ async fn a_key_is_remembered_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_repeated_resend_sends_once_whatever_came_of_it_and_whatever_happens_between() {
+async fn a_repeated_resend_sends_once() {
     let server = Running::delivering().await;
     let app = server.application().await;
     let mut receiver = Receiver::answering(500, "no").await;
@@ -138,9 +138,7 @@ async fn a_repeated_resend_of_a_delivery_that_waits_sends_once() {
     receiver.next().await;
     let endpoint = made["id"].as_str().unwrap();
     let shown = format!("/app/{app}/msg/{message}/endpoint");
-    while !server.client.get(&shown).await.expect(200)["data"][0]["nextAttempt"].is_string() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    server.client.get_until(&shown, |page| page["data"][0]["nextAttempt"].is_string()).await;
     let path = format!("{shown}/{endpoint}/resend");
     for _ in 0..3 {
         server.client.post_once(&path, "k", "").await.expect(202);
@@ -179,7 +177,7 @@ async fn a_resend_that_is_repeated_while_it_is_under_way_is_not_run_twice() {
 }
 
 #[tokio::test]
-async fn a_blank_key_is_none() {
+async fn a_blank_key_counts_as_absent() {
     let server = Running::start().await;
     let app = server.application().await;
     let path = format!("/app/{app}/msg");
@@ -192,7 +190,7 @@ async fn a_blank_key_is_none() {
 }
 
 #[tokio::test]
-async fn a_repeat_of_a_request_whose_work_was_deleted_says_so() {
+async fn a_repeat_of_a_request_whose_resource_was_deleted_is_an_error() {
     let server = Running::start().await;
     let app = server.application().await;
     for (list, body, shown, query) in [

@@ -67,14 +67,7 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
     let endpoint = text(&client.post(&format!("/app/{app}/endpoint"), endpoint).await.expect(201)["id"]);
     let message = r#"{"eventType": "a", "payload": {}}"#;
     let message = text(&client.post(&format!("/app/{app}/msg"), message).await.expect(202)["id"]);
-    let attempts = format!("/app/{app}/attempt/msg/{message}");
-    let attempt = loop {
-        let listed = client.get(&attempts).await.expect(200);
-        match listed["data"][0]["id"].as_str() {
-            Some(attempt) => break attempt.to_owned(),
-            None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
-        }
-    };
+    let attempt = client.attempt_id(&app, &message).await;
     let delivery = text(&client.get(&format!("/app/{app}/delivery")).await.expect(200)["data"][0]["id"]);
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     let task = client.post(&format!("/app/{app}/endpoint/{endpoint}/bulk-replay"), since).await.expect(202);
@@ -262,7 +255,7 @@ async fn a_key_does_what_its_scope_says_on_every_route_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token() {
+async fn every_route_requires_a_token() {
     let server = Running::start().await;
     let nobody = server.client.anonymous();
     for operation in operations(&server).await.iter().filter(|operation| operation.access != "open") {

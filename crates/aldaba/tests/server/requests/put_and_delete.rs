@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A PUT whose body waits: the server has looked at what is there before it asks for the body.
 struct HalfSent {
@@ -26,7 +26,7 @@ impl HalfSent {
         stream.write_all(head.as_bytes()).await.unwrap();
         let expected = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut answer = vec![0; expected.len()];
-        tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await.unwrap().unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, stream.read_exact(&mut answer)).await.unwrap().unwrap();
         assert_eq!(String::from_utf8_lossy(&answer), String::from_utf8_lossy(expected));
         Self { stream, body }
     }
@@ -35,7 +35,7 @@ impl HalfSent {
     async fn finish(mut self) -> (u16, Value) {
         self.stream.write_all(self.body.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        tokio::time::timeout(PATIENCE, self.stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, self.stream.read_to_string(&mut answer)).await.unwrap().unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
     }

@@ -196,7 +196,7 @@ async fn settled(ask: impl AsyncFn() -> Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn many_changes_of_one_thing_at_the_same_time_all_come_true() {
+async fn concurrent_changes_of_one_resource_all_take_effect() {
     const CLIENTS: usize = 16;
     const ROUNDS: usize = 6;
     let server = Running::start().await;

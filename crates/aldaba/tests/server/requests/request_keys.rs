@@ -11,7 +11,6 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 const MESSAGE: &str = r#"{"eventType":"a","payload":{}}"#;
 
@@ -45,7 +44,7 @@ async fn callers(server: &Running, app: &str) -> Vec<Client> {
 }
 
 #[tokio::test]
-async fn one_key_is_one_message_whoever_of_the_organization_sends_it_and_however_it_is_spelt() {
+async fn one_idempotency_key_is_one_message_for_all_credentials_and_spellings() {
     let server = Running::start().await;
     let app = application(&server.client, "sol").await;
     let mut made = BTreeSet::new();
@@ -133,9 +132,7 @@ async fn endpoints_messages_and_sources_are_the_same_by_id_and_by_uid() {
     receiver.next().await;
     let attempts = format!("/app/{app}/attempt/msg/{message}");
     let made = async || server.client.get(&attempts).await.expect(200)["data"].as_array().unwrap().len();
-    while made().await == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    server.client.attempt_id(&app, &message).await;
 
     // One attempt by hand.
     for path in [
@@ -181,7 +178,7 @@ async fn endpoints_messages_and_sources_are_the_same_by_id_and_by_uid() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_reach_an_application_learns_nothing_of_its_keys() {
+async fn idempotency_keys_are_private_to_those_who_may_access_the_application() {
     let server = Running::start().await;
     let (app, other) = (application(&server.client, "sol").await, application(&server.client, "luna").await);
     let path = format!("/app/{app}/msg");

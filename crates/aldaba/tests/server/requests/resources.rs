@@ -107,7 +107,7 @@ async fn a_message_is_shown_as_it_was_sent_with_content_or_without() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_gone_and_its_uid_free() {
+async fn a_deleted_resource_is_gone_and_its_uid_is_free() {
     let server = Running::start().await;
     server.client.post("/app", r#"{"name":"a","uid":"a"}"#).await.expect(201);
     let endpoint = server.endpoint("a", json!({"uid": "e"})).await;

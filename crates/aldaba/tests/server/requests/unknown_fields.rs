@@ -318,7 +318,7 @@ async fn secrets_and_event_types_stay_as_they_are_where_a_field_is_misspelt() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_nobody_knows_starts_and_destroys_nothing() {
+async fn an_unknown_parameter_starts_and_deletes_nothing() {
     let server = Running::start().await;
     let app = server.application().await;
     let made = server.endpoint(&app, json!({})).await;
@@ -356,7 +356,7 @@ async fn a_parameter_that_nobody_knows_starts_and_destroys_nothing() {
 
 /// Every field that the document of Svix has, as its SDKs write what was not set.
 #[tokio::test]
-async fn what_official_sdks_send_unasked_is_accepted() {
+async fn parameters_that_official_sdks_always_send_are_accepted() {
     let server = Running::start().await;
     let app = server.application().await;
     let message = json!({

@@ -1,6 +1,6 @@
 //! What a sender hears, and that nothing is stored of what is refused.
 
-use crate::sources::stage::{Door, SECRET, now, standard};
+use crate::sources::stage::{InboundSource, SECRET, now, standard};
 use crate::support::client::Reply;
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
@@ -16,40 +16,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tower::ServiceExt;
 
-async fn door<'a>(server: &'a Running, more: Value) -> Door<'a> {
+async fn inbound<'a>(server: &'a Running, more: Value) -> InboundSource<'a> {
     let mut body = json!({"config": {"secret": SECRET}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Door::new(server, "standard-webhooks", body).await
+    InboundSource::new(server, "standard-webhooks", body).await
 }
 
-async fn knock(door: &Door<'_>, id: &str, body: &str) -> Reply {
-    door.knock_signed(&standard("webhook", SECRET, id, now(), body.as_bytes()), body.to_owned()).await
+async fn send(inbound: &InboundSource<'_>, id: &str, body: &str) -> Reply {
+    inbound.send_signed(&standard("webhook", SECRET, id, now(), body.as_bytes()), body.to_owned()).await
 }
 
 #[tokio::test]
 async fn e4_ten_copies_at_once_are_one_message_and_nine_duplicates() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
-    let door = door(&server, json!({})).await.forwarding(&receiver, json!({})).await;
-    let answers = join_all((0..10).map(|_| knock(&door, "same", r#"{"n":1}"#))).await;
+    let inbound = inbound(&server, json!({})).await.forwarding(&receiver, json!({})).await;
+    let answers = join_all((0..10).map(|_| send(&inbound, "same", r#"{"n":1}"#))).await;
     let answers: Vec<_> = answers.iter().map(|reply| reply.expect(200)).collect();
     assert_eq!(answers.iter().filter(|body| **body == json!({"received": true})).count(), 1);
     let repeat = json!({"received": true, "duplicate": true});
     assert_eq!(answers.iter().filter(|body| **body == repeat).count(), 9);
     assert_eq!(receiver.next().await.body, r#"{"n":1}"#);
     receiver.nothing_more().await;
-    assert_eq!(door.messages().await.len(), 1);
-    let counters = door.counters().await;
+    assert_eq!(inbound.messages().await.len(), 1);
+    let counters = inbound.counters().await;
     assert_eq!((&counters["received"], &counters["duplicates"]), (&json!(1), &json!(9)));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
+async fn e9_bad_input_is_refused_and_neither_stored_nor_forwarded() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
-    let door = door(&server, json!({})).await.forwarding(&receiver, json!({})).await;
-    knock(&door, "first", r#"{"n":1}"#).await.expect(200);
+    let inbound = inbound(&server, json!({})).await.forwarding(&receiver, json!({})).await;
+    send(&inbound, "first", r#"{"n":1}"#).await.expect(200);
     receiver.next().await;
     let body = r#"{"n":2}"#;
     let signed = |id: &str, at: u64, body: &str| standard("webhook", SECRET, id, at, body.as_bytes());
@@ -58,16 +58,16 @@ async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
         signed("", now(), body).into_iter().filter(|(name, _)| name != "webhook-id").collect();
     let long = "x".repeat(300);
     for (what, reply, status) in [
-        ("wrong signature", door.knock_signed(&other, body).await, 401),
-        ("no signature", door.knock(&[], body).await, 401),
-        ("another body", door.knock_signed(&signed("x", now(), "{}"), body).await, 401),
-        ("too old", door.knock_signed(&signed("x", now() - 600, body), body).await, 401),
-        ("too new", door.knock_signed(&signed("x", now() + 600, body), body).await, 401),
-        ("no id", door.knock_signed(&nameless, body).await, 400),
-        ("a long id", door.knock_signed(&signed(&long, now(), body), body).await, 400),
-        ("an id with a space", door.knock_signed(&signed("a b", now(), body), body).await, 400),
-        ("another body under the id", knock(&door, "first", body).await, 409),
-        ("too large", door.knock(&[], Bytes::from(vec![b'x'; (1 << 20) + 1])).await, 413),
+        ("wrong signature", inbound.send_signed(&other, body).await, 401),
+        ("no signature", inbound.send(&[], body).await, 401),
+        ("another body", inbound.send_signed(&signed("x", now(), "{}"), body).await, 401),
+        ("too old", inbound.send_signed(&signed("x", now() - 600, body), body).await, 401),
+        ("too new", inbound.send_signed(&signed("x", now() + 600, body), body).await, 401),
+        ("no id", inbound.send_signed(&nameless, body).await, 400),
+        ("a long id", inbound.send_signed(&signed(&long, now(), body), body).await, 400),
+        ("an id with a space", inbound.send_signed(&signed("a b", now(), body), body).await, 400),
+        ("another body under the id", send(&inbound, "first", body).await, 409),
+        ("too large", inbound.send(&[], Bytes::from(vec![b'x'; (1 << 20) + 1])).await, 413),
     ] {
         let said = reply.expect(status);
         if what == "no id" {
@@ -79,14 +79,15 @@ async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
         assert!(!said.contains("v1,") && !said.contains(SECRET), "{what}: {said}");
     }
     for method in [Method::GET, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
-        let reply = server.client.anonymous().send(method.clone(), &door.inside(), &[], Bytes::new()).await;
+        let reply =
+            server.client.anonymous().send(method.clone(), &inbound.inside(), &[], Bytes::new()).await;
         assert_eq!(
             (reply.status.as_u16(), reply.headers["allow"].to_str().unwrap()),
             (405, "POST"),
             "{method}"
         );
     }
-    for path in [format!("{}/", door.inside()), format!("{}//", door.inside())] {
+    for path in [format!("{}/", inbound.inside()), format!("{}//", inbound.inside())] {
         let reply = server.client.anonymous().get(&path).await;
         assert_eq!(
             (reply.status.as_u16(), &reply.headers["allow"]),
@@ -99,8 +100,8 @@ async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
         server.client.anonymous().post(&path, body).await.expect(404);
     }
     receiver.nothing_more().await;
-    assert_eq!(door.messages().await.len(), 1);
-    let log = door.log().await;
+    assert_eq!(inbound.messages().await.len(), 1);
+    let log = inbound.log().await;
     assert_eq!(log.len(), 17, "the unknown have no log");
     let statuses: Vec<_> =
         log.iter().rev().take(10).map(|row| row["status_code"].as_u64().unwrap()).collect();
@@ -108,14 +109,14 @@ async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
     for row in &log {
         assert_eq!(
             (&row["headers"], &row["payload"], &row["source_id"]),
-            (&json!({}), &json!(""), &door.source["id"])
+            (&json!({}), &json!(""), &inbound.source["id"])
         );
         assert!(!row["error_text"].as_str().unwrap().is_empty());
     }
-    let page = server.client.get(&door.path("/log?limit=2")).await.expect(200);
-    let rest = door.path(&format!("/log?limit=250&iterator={}", page["iterator"].as_str().unwrap()));
+    let page = server.client.get(&inbound.path("/log?limit=2")).await.expect(200);
+    let rest = inbound.path(&format!("/log?limit=250&iterator={}", page["iterator"].as_str().unwrap()));
     assert_eq!(server.client.get(&rest).await.expect(200)["data"].as_array().unwrap().len(), 15);
-    let counters = door.counters().await;
+    let counters = inbound.counters().await;
     assert_eq!((&counters["refused"], &counters["conflicts"]), (&json!(17), &json!(1)));
     server.stop().await;
 }
@@ -123,14 +124,14 @@ async fn e9_bad_input_is_refused_and_nothing_of_it_is_stored_or_forwarded() {
 #[tokio::test]
 async fn another_body_may_be_taken_for_a_repeat_and_what_is_deleted_cannot_be_compared() {
     let server = Running::start().await;
-    let tolerant = door(&server, json!({"onOtherBody": "duplicate"})).await;
-    knock(&tolerant, "first", "{}").await.expect(200);
-    assert_eq!(knock(&tolerant, "first", r#"{"attempt":2}"#).await.expect(200)["duplicate"], true);
-    let strict = door(&server, json!({})).await;
-    knock(&strict, "first", "{}").await.expect(200);
-    knock(&strict, "first", r#"{"attempt":2}"#).await.expect(409);
+    let tolerant = inbound(&server, json!({"onOtherBody": "duplicate"})).await;
+    send(&tolerant, "first", "{}").await.expect(200);
+    assert_eq!(send(&tolerant, "first", r#"{"attempt":2}"#).await.expect(200)["duplicate"], true);
+    let strict = inbound(&server, json!({})).await;
+    send(&strict, "first", "{}").await.expect(200);
+    send(&strict, "first", r#"{"attempt":2}"#).await.expect(409);
     server.client.delete(&format!("/app/{}/msg/first/content", strict.app())).await.expect(204);
-    assert_eq!(knock(&strict, "first", r#"{"attempt":2}"#).await.expect(200)["duplicate"], true);
+    assert_eq!(send(&strict, "first", r#"{"attempt":2}"#).await.expect(200)["duplicate"], true);
     server.stop().await;
 }
 
@@ -139,30 +140,30 @@ async fn an_answer_of_its_own_is_given_for_all_that_is_safe() {
     let server = Running::start().await;
     let own =
         json!({"answer": {"status": 202, "contentType": "text/xml", "body": "<ok/>"}, "filterTypes": ["a"]});
-    let door = door(&server, own).await;
+    let inbound = inbound(&server, own).await;
     for (id, body) in [("one", r#"{"type":"a"}"#), ("one", r#"{"type":"a"}"#), ("two", r#"{"type":"b"}"#)] {
-        let reply = knock(&door, id, body).await;
+        let reply = send(&inbound, id, body).await;
         assert_eq!((reply.status.as_u16(), &reply.body[..]), (202, &b"<ok/>"[..]));
         assert_eq!(reply.headers["content-type"], "text/xml");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff");
         assert_eq!(reply.headers["content-security-policy"], "sandbox; default-src 'none'");
     }
-    let refused = door.knock(&[], "{}").await;
+    let refused = inbound.send(&[], "{}").await;
     refused.expect(401);
     assert_eq!(refused.headers["content-security-policy"], "sandbox; default-src 'none'");
-    assert_eq!(door.messages().await.len(), 1);
+    assert_eq!(inbound.messages().await.len(), 1);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_filters_do_not_want_is_acknowledged_and_forgotten() {
+async fn filtered_events_are_acknowledged_and_not_stored() {
     let server = Running::start().await;
     let filters = json!({
         "filterTypes": ["orders/create", "b"],
         "eventTypeFrom": ["header:x-topic", "$.type"],
         "filterHeaders": [{"name": "X-Shop", "values": ["one", "two"]}, {"name": "x-live"}],
     });
-    let door = Door::new(&server, "generic-webhook", filters).await;
+    let inbound = InboundSource::new(&server, "generic-webhook", filters).await;
     let ignored = json!({"received": true, "ignored": true});
     let both = [("x-shop", "two"), ("x-live", "")];
     for (topic, headers, body, taken) in [
@@ -177,55 +178,55 @@ async fn what_filters_do_not_want_is_acknowledged_and_forgotten() {
     ] {
         let headers: Vec<_> = headers.iter().copied().chain([("x-topic", topic)]).collect();
         let expected = if taken { json!({"received": true}) } else { ignored.clone() };
-        assert_eq!(door.knock(&headers, body).await.expect(200), expected, "{body}");
+        assert_eq!(inbound.send(&headers, body).await.expect(200), expected, "{body}");
     }
-    let messages = door.messages().await;
+    let messages = inbound.messages().await;
     let mut types: Vec<_> = messages.iter().map(|message| message["eventType"].as_str().unwrap()).collect();
     // Those of one moment are in any order.
     types.sort_unstable();
     assert_eq!(types, ["b", "orders.create", "orders.create"]);
-    assert_eq!(door.counters().await["ignored"], 5);
+    assert_eq!(inbound.counters().await["ignored"], 5);
     // What was not wanted may come again once it is.
-    server.client.patch(&door.path(""), r#"{"filterTypes": null}"#).await.expect(200);
-    assert_eq!(door.knock(&both, "4").await.expect(200), json!({"received": true}));
+    server.client.patch(&inbound.path(""), r#"{"filterTypes": null}"#).await.expect(200);
+    assert_eq!(inbound.send(&both, "4").await.expect(200), json!({"received": true}));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_server_without_room_says_when_to_come_back() {
+async fn a_full_server_answers_with_retry_after() {
     let server = Running::with(|config| config.limits.body_bytes = 4096).await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await;
-    let reply = door.knock(&[], vec![b'x'; 5000]).await;
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({})).await;
+    let reply = inbound.send(&[], vec![b'x'; 5000]).await;
     assert_eq!(
         (reply.expect(503)["code"].as_str(), &reply.headers["retry-after"]),
         (Some("busy"), &"1".parse().unwrap())
     );
     server.stop().await;
     let server = Running::with(|config| config.store.low_space_bytes = u64::MAX).await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await;
-    let reply = door.knock(&[], "{}").await;
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({})).await;
+    let reply = inbound.send(&[], "{}").await;
     assert_eq!(
         (reply.expect(507)["code"].as_str(), &reply.headers["retry-after"]),
         (Some("disk_full"), &"10".parse().unwrap())
     );
-    assert_eq!(door.messages().await.len(), 0);
+    assert_eq!(inbound.messages().await.len(), 0);
     server.stop().await;
     let server = Running::with(|config| config.limits.rates.source = 2).await;
-    let (door, other) = (
-        Door::new(&server, "generic-webhook", json!({})).await,
-        Door::new(&server, "generic-webhook", json!({})).await,
+    let (inbound, other) = (
+        InboundSource::new(&server, "generic-webhook", json!({})).await,
+        InboundSource::new(&server, "generic-webhook", json!({})).await,
     );
-    let answers = join_all((0..6).map(|number| door.knock(&[], number.to_string()))).await;
+    let answers = join_all((0..6).map(|number| inbound.send(&[], number.to_string()))).await;
     let refused: Vec<_> = answers.iter().filter(|reply| reply.status == 429).collect();
     assert!(refused.len() >= 2 && refused.len() < 6, "{answers:?}");
     assert!(refused.iter().all(|reply| reply.headers.contains_key("retry-after")));
-    other.knock(&[], "{}").await.expect(200);
+    other.send(&[], "{}").await.expect(200);
     server.client.get("/app").await.expect(200);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_takes_nothing_in_and_says_so() {
+async fn events_are_refused_while_the_store_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::default();
     config.store.folder = folder.path().join("data");
@@ -255,15 +256,15 @@ async fn a_store_that_is_down_takes_nothing_in_and_says_so() {
     let (aldaba_engine::CreateOutcome::Created(source) | aldaba_engine::CreateOutcome::Existing(source)) =
         directory.create_source(new, None).await.unwrap();
     let path = format!("/in/{}", engine.directory().source_token(&source).unwrap());
-    let knock = |body: &'static str| {
+    let send = |body: &'static str| {
         let request =
             Request::builder().method(Method::POST).uri(path.clone()).body(Body::from(body)).unwrap();
         let api = api.clone();
         async move { api.oneshot(request).await.unwrap() }
     };
-    assert_eq!(knock("one").await.status(), 200, "memory knows the source from now on");
+    assert_eq!(send("one").await.status(), 200, "memory knows the source from now on");
     engine.shutdown(Duration::from_secs(5)).await;
-    let answer = knock("two").await;
+    let answer = send("two").await;
     assert_eq!(answer.status(), 503);
     assert!(answer.headers().contains_key("retry-after"));
 }
@@ -271,31 +272,31 @@ async fn a_store_that_is_down_takes_nothing_in_and_says_so() {
 #[tokio::test]
 async fn strangers_use_up_nothing_of_what_the_sender_may_send() {
     let server = Running::with(|config| config.limits.rates.source = 2).await;
-    let door = door(&server, json!({})).await;
+    let inbound = inbound(&server, json!({})).await;
     let mut statuses = Vec::new();
     for _ in 0..20 {
-        statuses.push(door.knock(&[], "{}").await.status.as_u16());
+        statuses.push(inbound.send(&[], "{}").await.status.as_u16());
     }
     assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
-    knock(&door, "one", "{}").await.expect(200);
+    send(&inbound, "one", "{}").await.expect(200);
     // What is the sender's has its bound too.
     let answers =
-        join_all((0..12).map(|number| knock(&door, "many", if number == 0 { "{}" } else { "{ }" }))).await;
+        join_all((0..12).map(|number| send(&inbound, "many", if number == 0 { "{}" } else { "{ }" }))).await;
     assert!(answers.iter().any(|reply| reply.status == 429), "{answers:?}");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_sent_away_unseen_uses_up_nothing_of_the_senders() {
+async fn a_request_refused_unread_does_not_count_toward_the_rate() {
     let server = Running::with(|config| config.limits.rates.source = 20).await;
-    let door = door(&server, json!({})).await;
+    let inbound = inbound(&server, json!({})).await;
     // Many more at once than may wait to be looked at. Nobody knows whose those are that are sent away.
     let body = Bytes::from(vec![b'x'; 60 << 10]);
     let strangers = standard("webhook", SECRET, "stranger", now(), b"another body");
-    let answers = join_all((0..120).map(|_| door.knock_signed(&strangers, body.clone()))).await;
+    let answers = join_all((0..120).map(|_| inbound.send_signed(&strangers, body.clone()))).await;
     assert!(answers.iter().all(|reply| reply.status != 200));
     for number in 0..10 {
-        knock(&door, &number.to_string(), "{}").await.expect(200);
+        send(&inbound, &number.to_string(), "{}").await.expect(200);
     }
     server.stop().await;
 }
@@ -303,24 +304,27 @@ async fn what_is_sent_away_unseen_uses_up_nothing_of_the_senders() {
 #[tokio::test]
 async fn a_repeat_is_one_though_a_younger_schema_would_refuse_it() {
     let server = Running::start().await;
-    let door = door(&server, json!({})).await;
+    let inbound = inbound(&server, json!({})).await;
     let body = r#"{"type":"user.created","n":"text"}"#;
-    knock(&door, "first", body).await.expect(200);
+    send(&inbound, "first", body).await.expect(200);
     let schema = json!({"description": "", "validate": true, "schemas": {"1": {"type": "object", "properties": {"n": {"type": "number"}}}}});
     server.client.put("/event-type/user.created", schema.to_string()).await.expect(201);
-    assert_eq!(knock(&door, "first", body).await.expect(200)["duplicate"], true);
-    knock(&door, "first", r#"{"type":"user.created","n":"other"}"#).await.expect(409);
-    knock(&door, "second", body).await.expect(422);
-    knock(&door, "third", r#"{"type":"user.created","n":3}"#).await.expect(200);
+    assert_eq!(send(&inbound, "first", body).await.expect(200)["duplicate"], true);
+    send(&inbound, "first", r#"{"type":"user.created","n":"other"}"#).await.expect(409);
+    send(&inbound, "second", body).await.expect(422);
+    send(&inbound, "third", r#"{"type":"user.created","n":3}"#).await.expect(200);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_nobody_has_said_the_type_of_is_not_called_json() {
+async fn a_body_without_a_content_type_is_not_sent_as_json() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await.forwarding(&receiver, json!({})).await;
-    door.knock(&[], "bytes").await.expect(200);
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({}))
+        .await
+        .forwarding(&receiver, json!({}))
+        .await;
+    inbound.send(&[], "bytes").await.expect(200);
     assert_eq!(receiver.next().await.headers["content-type"], "application/octet-stream");
     server.stop().await;
 }
@@ -349,17 +353,17 @@ async fn a_store_that_takes_long_is_not_waited_for_and_the_event_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data/aldaba.db");
     let server = Running::within(folder, |_| {}).await;
-    let door = door(&server, json!({})).await;
-    knock(&door, "before", "{}").await.expect(200);
+    let inbound = inbound(&server, json!({})).await;
+    send(&inbound, "before", "{}").await.expect(200);
     let other = rusqlite::Connection::open(file).unwrap();
     other.busy_timeout(Duration::from_secs(5)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let reply = tokio::time::timeout(Duration::from_secs(15), knock(&door, "while", "{}")).await.unwrap();
+    let reply = tokio::time::timeout(Duration::from_secs(15), send(&inbound, "while", "{}")).await.unwrap();
     assert_eq!(reply.expect(503)["code"], "late");
     assert!(reply.headers.contains_key("retry-after"));
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(knock(&door, "while", "{}").await.expect(200)["duplicate"], true);
-    assert_eq!(door.messages().await.len(), 2);
-    assert_eq!(door.counters().await["received"], 2);
+    assert_eq!(send(&inbound, "while", "{}").await.expect(200)["duplicate"], true);
+    assert_eq!(inbound.messages().await.len(), 2);
+    assert_eq!(inbound.counters().await["received"], 2);
     server.stop().await;
 }

@@ -1,16 +1,16 @@
 //! Sources as a resource.
 
 use crate::credentials::tokens::OTHER_ORGANIZATION;
-use crate::sources::stage::Door;
+use crate::sources::stage::InboundSource;
 use crate::support::running::{Running, token};
 use http::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_source_comes_back_as_it_was_given_without_its_secrets() {
+async fn a_source_is_returned_unchanged_without_its_secrets() {
     let server = Running::start().await;
     let given = json!({
-        "name": "La puerta", "uid": "door", "type": "hmac", "metadata": {"team": "cobros"},
+        "name": "La puerta", "uid": "inbound", "type": "hmac", "metadata": {"team": "cobros"},
         "config": {"secret": "never shown", "secrets": ["nor this"], "header": "x-signed", "encoding": "base64"},
         "eventIdFrom": ["header:x-id", "$.data['the id']"], "eventTypeFrom": ["$.kind"], "filterTypes": ["b", "a"],
         "filterHeaders": [{"name": "x-live", "values": ["1"]}, {"name": "x-any"}], "forwardHeaders": ["x-id"],
@@ -38,7 +38,7 @@ async fn a_source_comes_back_as_it_was_given_without_its_secrets() {
     assert_eq!(made["config"], json!({"header": "x-signed", "encoding": "base64"}));
     assert!(made["id"].as_str().unwrap().starts_with("src_"));
     assert!(!made.to_string().contains("never shown") && !made.to_string().contains("nor this"));
-    assert_eq!(server.client.get("/ingest/source/door").await.expect(200), made);
+    assert_eq!(server.client.get("/ingest/source/inbound").await.expect(200), made);
     let listed = server.client.get("/ingest/source").await.expect(200);
     assert_eq!(listed["data"], json!([made]));
     let app = made["appId"].as_str().unwrap();
@@ -52,7 +52,7 @@ async fn a_source_comes_back_as_it_was_given_without_its_secrets() {
     assert!(audit.contains("source.create") && !audit.contains("never shown"), "{audit}");
     let reader = server.client.post("/api-key", r#"{"name": "r", "scope": "read"}"#).await.expect(201);
     let reader = server.client.with_token(reader["key"].as_str().unwrap());
-    let read = reader.get("/ingest/source/door").await.expect(200);
+    let read = reader.get("/ingest/source/inbound").await.expect(200);
     assert_eq!((&read["id"], &read["ingestUrl"]), (&made["id"], &Value::Null), "who has it can send");
     server.stop().await;
 }
@@ -65,20 +65,22 @@ async fn a_source_is_changed_by_put_and_patch_and_keeps_its_url() {
         let client = &server.client;
         async move { client.put(&path, body.to_string()).await }
     };
-    let made =
-        put("door", json!({"name": "one", "type": "github", "config": {"secret": "s1"}})).await.expect(201);
-    assert_eq!(made["uid"], "door");
-    let changed =
-        put("door", json!({"name": "two", "type": "stripe", "config": {"secret": "s2"}})).await.expect(200);
+    let made = put("inbound", json!({"name": "one", "type": "github", "config": {"secret": "s1"}}))
+        .await
+        .expect(201);
+    assert_eq!(made["uid"], "inbound");
+    let changed = put("inbound", json!({"name": "two", "type": "stripe", "config": {"secret": "s2"}}))
+        .await
+        .expect(200);
     assert_eq!(
         (&changed["uid"], &changed["type"], &changed["name"]),
-        (&json!("door"), &json!("stripe"), &json!("two"))
+        (&json!("inbound"), &json!("stripe"), &json!("two"))
     );
     for same in ["id", "ingestUrl", "appId", "createdAt"] {
         assert_eq!(changed[same], made[same], "{same}");
     }
     put("src_23rb8YdGqMT0qIzpgGwdXfHirMu", json!({"name": "x", "type": "generic-webhook"})).await.expect(404);
-    put("door", json!({"name": "two", "type": "stripe"})).await.expect(422);
+    put("inbound", json!({"name": "two", "type": "stripe"})).await.expect(422);
     let path = format!("/ingest/source/{}", made["id"].as_str().unwrap());
     let patch = |body: Value| server.client.patch(&path, body.to_string());
     let patched = patch(json!({"name": "three", "metadata": {"a": "b"}})).await.expect(200);
@@ -114,7 +116,7 @@ async fn a_source_is_changed_by_put_and_patch_and_keeps_its_url() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_source_is_said_and_nothing_is_made() {
+async fn an_invalid_source_is_explained_and_not_created() {
     let server = Running::start().await;
     let base = json!({"name": "a", "type": "stripe", "config": {"secret": "s"}});
     let long = "x".repeat(2000);
@@ -227,36 +229,41 @@ async fn what_is_wrong_with_a_source_is_said_and_nothing_is_made() {
 #[tokio::test]
 async fn the_application_goes_with_its_source_and_not_without_it() {
     let server = Running::start().await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await;
-    server.client.post(&door.path("/endpoint"), r#"{"url": "https://example.com/"}"#).await.expect(201);
-    let refused = server.client.delete(&format!("/app/{}", door.app())).await.expect(409);
-    assert!(refused["detail"].as_str().unwrap().contains(door.id()), "{refused}");
-    door.knock(&[], "1").await.expect(200);
-    server.client.delete(&door.path("")).await.expect(204);
-    door.knock(&[], "2").await.expect(404);
-    for path in [door.path(""), door.path("/endpoint"), door.path("/event"), format!("/app/{}", door.app())] {
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({})).await;
+    server.client.post(&inbound.path("/endpoint"), r#"{"url": "https://example.com/"}"#).await.expect(201);
+    let refused = server.client.delete(&format!("/app/{}", inbound.app())).await.expect(409);
+    assert!(refused["detail"].as_str().unwrap().contains(inbound.id()), "{refused}");
+    inbound.send(&[], "1").await.expect(200);
+    server.client.delete(&inbound.path("")).await.expect(204);
+    inbound.send(&[], "2").await.expect(404);
+    for path in [
+        inbound.path(""),
+        inbound.path("/endpoint"),
+        inbound.path("/event"),
+        format!("/app/{}", inbound.app()),
+    ] {
         server.client.get(&path).await.expect(404);
     }
-    server.client.delete(&door.path("")).await.expect(404);
+    server.client.delete(&inbound.path("")).await.expect(404);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_tailscale_calls_grace_counts_whenever_it_is_given() {
+async fn the_grace_period_of_tailscale_is_respected() {
     let server = Running::start().await;
     let config = |grace: u64| json!({"secret": "s", "timestampGraceSeconds": grace});
-    let door = Door::new(&server, "tailscale", json!({"config": config(60)})).await;
-    assert_eq!(door.source["toleranceSeconds"], 60);
+    let inbound = InboundSource::new(&server, "tailscale", json!({"config": config(60)})).await;
+    assert_eq!(inbound.source["toleranceSeconds"], 60);
     let patched =
-        server.client.patch(&door.path(""), json!({"config": config(90)}).to_string()).await.expect(200);
+        server.client.patch(&inbound.path(""), json!({"config": config(90)}).to_string()).await.expect(200);
     assert_eq!(patched["toleranceSeconds"], 90);
     let both = json!({"config": config(90), "toleranceSeconds": 30});
-    let said = server.client.patch(&door.path(""), both.to_string()).await.expect(422);
+    let said = server.client.patch(&inbound.path(""), both.to_string()).await.expect(422);
     assert!(said.to_string().contains("timestampGraceSeconds"), "{said}");
     let same = json!({"config": config(30), "toleranceSeconds": 30});
-    server.client.patch(&door.path(""), same.to_string()).await.expect(200);
+    server.client.patch(&inbound.path(""), same.to_string()).await.expect(200);
     let other = json!({"config": {"secret": "t"}});
-    let kept = server.client.patch(&door.path(""), other.to_string()).await.expect(200);
+    let kept = server.client.patch(&inbound.path(""), other.to_string()).await.expect(200);
     assert_eq!(kept["toleranceSeconds"], 30, "what is not given stays");
     server.stop().await;
 }
@@ -264,10 +271,10 @@ async fn what_tailscale_calls_grace_counts_whenever_it_is_given() {
 #[tokio::test]
 async fn the_application_of_a_source_takes_only_what_comes_in_through_it() {
     let server = Running::start().await;
-    let door = Door::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
-    let (app, url) = (door.app(), "https://example.com/");
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({"eventIdFrom": ["$.id"]})).await;
+    let (app, url) = (inbound.app(), "https://example.com/");
     let endpoint =
-        server.client.post(&door.path("/endpoint"), json!({"url": url}).to_string()).await.expect(201);
+        server.client.post(&inbound.path("/endpoint"), json!({"url": url}).to_string()).await.expect(201);
     let message = json!({"eventType": "a", "eventId": "taken", "payload": {}});
     for (path, body) in [
         ("msg", message.clone()),
@@ -278,10 +285,10 @@ async fn the_application_of_a_source_takes_only_what_comes_in_through_it() {
     ] {
         let said = server.client.post(&format!("/app/{app}/{path}"), body.to_string()).await.expect(409);
         let detail = said["detail"].as_str().unwrap();
-        assert!(detail.contains(door.id()) && detail.contains("Nothing was stored"), "{path}: {said}");
+        assert!(detail.contains(inbound.id()) && detail.contains("Nothing was stored"), "{path}: {said}");
     }
-    assert_eq!(door.messages().await.len(), 0);
-    let received = door.knock(&[], r#"{"id": "taken"}"#).await.expect(200);
+    assert_eq!(inbound.messages().await.len(), 0);
+    let received = inbound.send(&[], r#"{"id": "taken"}"#).await.expect(200);
     assert_eq!(received, json!({"received": true}), "the id is the sender's");
     // An example for an endpoint is no event of anybody's, and has no id.
     let example = json!({"description": "", "schemas": {"1": {"examples": [{"a": 1}]}}});
@@ -336,11 +343,11 @@ async fn the_paths_that_sdks_have_lead_to_the_same() {
 #[tokio::test]
 async fn others_do_not_find_a_source() {
     let server = Running::start().await;
-    let door = Door::new(&server, "generic-webhook", json!({"uid": "door"})).await;
-    door.knock(&[("webhook-id", "e1")], "{}").await.expect(200);
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({"uid": "inbound"})).await;
+    inbound.send(&[("webhook-id", "e1")], "{}").await.expect(200);
     let stranger = server.client.with_token(&token(OTHER_ORGANIZATION));
     assert_eq!(stranger.get("/ingest/source").await.expect(200)["data"], json!([]));
-    for key in [door.id(), "door"] {
+    for key in [inbound.id(), "inbound"] {
         for rest in ["", "/endpoint", "/event", "/event/e1", "/log"] {
             stranger.get(&format!("/ingest/source/{key}{rest}")).await.expect(404);
         }
@@ -349,23 +356,23 @@ async fn others_do_not_find_a_source() {
         stranger.post(&format!("/ingest/source/{key}/token/rotate"), "").await.expect(404);
     }
     // A key for the source's application reaches that, and no source.
-    let key = json!({"name": "k", "scope": "admin", "appId": door.app()});
+    let key = json!({"name": "k", "scope": "admin", "appId": inbound.app()});
     let key = server.client.post("/api-key", key.to_string()).await.expect(201);
     let key = server.client.with_token(key["key"].as_str().unwrap());
-    key.get(&format!("/app/{}/msg/e1", door.app())).await.expect(200);
+    key.get(&format!("/app/{}/msg/e1", inbound.app())).await.expect(200);
     key.get("/ingest/source").await.expect(403);
-    key.get(&door.path("/event")).await.expect(403);
+    key.get(&inbound.path("/event")).await.expect(403);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_change_ends_verification_only_where_it_says_so() {
+async fn verification_ends_only_with_an_explicit_change() {
     let server = Running::start().await;
-    let signed = json!({"name": "a", "uid": "door", "type": "stripe", "config": {"secret": "s"}});
+    let signed = json!({"name": "a", "uid": "inbound", "type": "stripe", "config": {"secret": "s"}});
     let made = server.client.post("/ingest/source", signed.to_string()).await.expect(201);
     assert_eq!(made["verified"], true);
-    let patch = |body: Value| server.client.patch("/ingest/source/door", body.to_string());
-    let put = |body: Value| server.client.put("/ingest/source/door", body.to_string());
+    let patch = |body: Value| server.client.patch("/ingest/source/inbound", body.to_string());
+    let put = |body: Value| server.client.put("/ingest/source/inbound", body.to_string());
     let github = |config: Value| json!({"name": "a", "type": "github", "config": config});
     for said in [
         patch(json!({"type": "github"})).await.expect(422),
@@ -378,7 +385,7 @@ async fn a_change_ends_verification_only_where_it_says_so() {
     ] {
         assert!(said.to_string().contains("config"), "{said}");
     }
-    let now = server.client.get("/ingest/source/door").await.expect(200);
+    let now = server.client.get("/ingest/source/inbound").await.expect(200);
     assert_eq!((&now["type"], &now["verified"]), (&json!("stripe"), &json!(true)));
     // With a secret nothing is lost.
     let changed = patch(json!({"type": "github", "config": {"secret": "s2"}})).await.expect(200);

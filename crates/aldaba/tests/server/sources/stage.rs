@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The time of day, in seconds.
 #[expect(clippy::disallowed_methods, reason = "a sender has a clock of its own")]
@@ -39,14 +39,14 @@ pub(crate) fn standard(prefix: &str, secret: &str, id: &str, at: u64, body: &[u8
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// A source and what is behind it.
-pub(crate) struct Door<'a> {
+pub(crate) struct InboundSource<'a> {
     pub(crate) server: &'a Running,
     pub(crate) source: Value,
 }
 
-impl<'a> Door<'a> {
+impl<'a> InboundSource<'a> {
     pub(crate) async fn new(server: &'a Running, kind: &str, more: Value) -> Self {
-        let mut body = json!({"name": "the door", "type": kind});
+        let mut body = json!({"name": "the inbound", "type": kind});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let source = server.client.post("/ingest/source", body.to_string()).await.expect(201);
         Self { server, source }
@@ -76,13 +76,13 @@ impl<'a> Door<'a> {
         inside(&self.source["ingestUrl"])
     }
 
-    pub(crate) async fn knock(&self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Reply {
+    pub(crate) async fn send(&self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Reply {
         self.server.client.anonymous().send(Method::POST, &self.inside(), headers, body.into()).await
     }
 
-    pub(crate) async fn knock_signed(&self, headers: &[(String, String)], body: impl Into<Bytes>) -> Reply {
+    pub(crate) async fn send_signed(&self, headers: &[(String, String)], body: impl Into<Bytes>) -> Reply {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        self.knock(&headers, body).await
+        self.send(&headers, body).await
     }
 
     pub(crate) async fn messages(&self) -> Vec<Value> {
@@ -90,16 +90,10 @@ impl<'a> Door<'a> {
         list["data"].as_array().unwrap().clone()
     }
 
-    /// An event once it is in this state.
+    /// An event once it has this status.
     pub(crate) async fn event(&self, id: &str, status: &str) -> Value {
-        for _ in 0..400 {
-            let event = self.server.client.get(&self.path(&format!("/event/{id}"))).await.expect(200);
-            if event["status"] == status {
-                return event;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("{id} is not {status} in time");
+        let path = self.path(&format!("/event/{id}"));
+        self.server.client.get_until(&path, |event| event["status"] == status).await
     }
 
     pub(crate) async fn log(&self) -> Vec<Value> {

@@ -1,6 +1,6 @@
 //! Tokens: what a sender's URL ends with.
 
-use crate::sources::stage::{Door, inside};
+use crate::sources::stage::{InboundSource, inside};
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use aldaba_store::Source;
@@ -10,13 +10,16 @@ use std::collections::BTreeSet;
 #[tokio::test]
 async fn old_tokens_count_beside_the_newest_and_only_so_many() {
     let server = Running::start().await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await;
-    let mut urls = vec![door.source["ingestUrl"].clone()];
-    let path = door.path("/token/rotate");
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({})).await;
+    let mut urls = vec![inbound.source["ingestUrl"].clone()];
+    let path = inbound.path("/token/rotate");
     let rotate = || server.client.post(&path, "");
     for _ in 0..Source::MAX_OLD_TOKENS {
         urls.push(rotate().await.expect(200)["ingestUrl"].clone());
-        assert_eq!(server.client.get(&door.path("")).await.expect(200)["ingestUrl"], *urls.last().unwrap());
+        assert_eq!(
+            server.client.get(&inbound.path("")).await.expect(200)["ingestUrl"],
+            *urls.last().unwrap()
+        );
     }
     let refused = rotate().await;
     let said = refused.expect(429);
@@ -31,19 +34,19 @@ async fn old_tokens_count_beside_the_newest_and_only_so_many() {
         assert!(token.len() >= 24, "{token}");
         server.client.anonymous().post(&inside(url), number.to_string()).await.expect(200);
     }
-    assert_eq!(door.messages().await.len(), urls.len(), "all of them lead to the same source");
+    assert_eq!(inbound.messages().await.len(), urls.len(), "all of them lead to the same source");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_repeated_rotation_rotates_once() {
     let server = Running::start().await;
-    let door = Door::new(&server, "generic-webhook", json!({})).await;
-    let path = door.path("/token/rotate");
+    let inbound = InboundSource::new(&server, "generic-webhook", json!({})).await;
+    let path = inbound.path("/token/rotate");
     let first = server.client.post_once(&path, "k", "").await.expect(200);
     let second = server.client.post_once(&path, "k", "").await.expect(200);
     assert_eq!(first, second);
-    assert_ne!(first["ingestUrl"], door.source["ingestUrl"]);
+    assert_ne!(first["ingestUrl"], inbound.source["ingestUrl"]);
     server.stop().await;
 }
 
@@ -54,15 +57,15 @@ async fn a_source_and_its_memory_of_ids_outlive_the_server() {
     let server = Running::delivering().await;
     let mut receiver = Receiver::answering(200, "").await;
     let config = json!({"config": {"secret": "a plain secret", "brand": "Acme"}, "filterTypes": ["a"]});
-    let door = Door::new(&server, "branded", config).await.forwarding(&receiver, json!({})).await;
-    let inside = door.inside();
+    let inbound = InboundSource::new(&server, "branded", config).await.forwarding(&receiver, json!({})).await;
+    let inside = inbound.inside();
     let body = r#"{"n": 1}"#;
     let headers = || {
         let at = crate::sources::stage::now();
         let signed = crate::sources::stage::mac(b"a plain secret", &[format!("{at}.{body}").as_bytes()]);
         format!("t={at},v1={}", crate::sources::stage::hex(&signed))
     };
-    let knock = |address, signature: String| {
+    let send = |address, signature: String| {
         let client = crate::support::client::Client { address, authorization: None };
         let inside = inside.clone();
         async move {
@@ -71,11 +74,11 @@ async fn a_source_and_its_memory_of_ids_outlive_the_server() {
             client.send(http::Method::POST, &inside, &headers, body.into()).await
         }
     };
-    assert_eq!(knock(server.address, headers()).await.expect(200), json!({"received": true}));
+    assert_eq!(send(server.address, headers()).await.expect(200), json!({"received": true}));
     receiver.next().await;
     let folder = server.stop().await;
     let server = Running::within(folder, allow).await;
-    let again = knock(server.address, headers()).await.expect(200);
+    let again = send(server.address, headers()).await.expect(200);
     assert_eq!(again, json!({"received": true, "duplicate": true}));
     receiver.nothing_more().await;
     server.stop().await;

@@ -1,6 +1,6 @@
 //! Every type of source, end to end: signed as its sender signs, verified, forwarded.
 
-use crate::sources::stage::{Door, SECRET, hex, mac, now, standard};
+use crate::sources::stage::{InboundSource, SECRET, hex, mac, now, standard};
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use base64::Engine as _;
@@ -315,11 +315,11 @@ async fn every_type_verifies_names_and_forwards_as_its_sender_sends() {
         kinds.push(case.kind);
         let mut more = case.more.clone();
         more["config"] = case.config.clone();
-        let door = Door::new(&server, case.kind, more).await;
-        let door = door.forwarding(&receiver, json!({})).await;
-        let shown = door.source["config"].to_string();
+        let inbound = InboundSource::new(&server, case.kind, more).await;
+        let inbound = inbound.forwarding(&receiver, json!({})).await;
+        let shown = inbound.source["config"].to_string();
         assert!(!shown.contains("plain secret") && !shown.contains(SECRET), "{shown}");
-        let first = door.knock_signed(&case.headers, case.body.clone()).await;
+        let first = inbound.send_signed(&case.headers, case.body.clone()).await;
         assert_eq!(first.expect(200), json!({"received": true}), "{}", case.kind);
         let arrival = receiver.next().await;
         assert_eq!(arrival.body, case.body.as_bytes(), "{}", case.kind);
@@ -331,25 +331,25 @@ async fn every_type_verifies_names_and_forwards_as_its_sender_sends() {
         }
         assert!(arrival.headers["webhook-id"].to_str().unwrap().starts_with("msg_"), "our own");
         assert_ne!(arrival.headers["webhook-id"], "msg_theirs");
-        let [message] = &door.messages().await[..] else { panic!("one message of {}", case.kind) };
+        let [message] = &inbound.messages().await[..] else { panic!("one message of {}", case.kind) };
         assert_eq!(message["eventType"], case.event_type, "{}", case.kind);
         match case.id {
             "" => assert_eq!(message["eventId"].as_str().unwrap().len(), 64, "{}", case.kind),
             id => assert_eq!(message["eventId"], id, "{}", case.kind),
         }
-        let again = door.knock_signed(&case.headers, case.body.clone()).await;
+        let again = inbound.send_signed(&case.headers, case.body.clone()).await;
         assert_eq!(again.expect(200), json!({"received": true, "duplicate": true}), "{}", case.kind);
         // Without what it is known by, it is nobody. Some have nothing.
         let known_by = ["secret", "clientState", "publicKey"];
         let unsigned = known_by.iter().all(|name| case.config[name].is_null());
         if !unsigned {
             let other = case.body.replace('{', "{ ").replace("between us", "guessed").replace('[', "[ ");
-            door.knock_signed(&case.headers, other).await.expect(401);
+            inbound.send_signed(&case.headers, other).await.expect(401);
             if case.kind != "microsoft-graph" {
-                door.knock(&[], case.body.clone()).await.expect(401);
+                inbound.send(&[], case.body.clone()).await.expect(401);
             }
         }
-        assert_eq!(door.messages().await.len(), 1, "{}", case.kind);
+        assert_eq!(inbound.messages().await.len(), 1, "{}", case.kind);
     }
     kinds.sort_unstable();
     kinds.dedup();
@@ -367,18 +367,19 @@ async fn an_ed25519_sender_is_verified_by_its_public_key() {
     let key = aldaba_signature::SigningKey::generate_ed25519([7; 32]);
     let public = key.public_text();
     let config = json!({"config": {"secrets": [public, SECRET]}});
-    let door = Door::new(&server, "standard-webhooks", config).await.forwarding(&receiver, json!({})).await;
-    assert_eq!(door.source["config"], json!({"publicKeys": [public]}), "what is no secret is shown");
+    let inbound =
+        InboundSource::new(&server, "standard-webhooks", config).await.forwarding(&receiver, json!({})).await;
+    assert_eq!(inbound.source["config"], json!({"publicKeys": [public]}), "what is no secret is shown");
     let (at, body) = (now(), r#"{"type": "a"}"#);
     let at_signed = i64::try_from(at).unwrap();
     let signature = aldaba_signature::Scheme::Standard.sign(&[key], "one", at_signed, body.as_bytes());
     let stamp = at.to_string();
     let headers = [("webhook-id", "one"), ("webhook-timestamp", &stamp), ("webhook-signature", &signature)];
-    assert_eq!(door.knock(&headers, body).await.expect(200), json!({"received": true}));
+    assert_eq!(inbound.send(&headers, body).await.expect(200), json!({"received": true}));
     assert_eq!(receiver.next().await.body, body);
     // The other secret counts beside it.
     let headers = standard("webhook", SECRET, "two", at, body.as_bytes());
-    assert_eq!(door.knock_signed(&headers, body).await.expect(200), json!({"received": true}));
+    assert_eq!(inbound.send_signed(&headers, body).await.expect(200), json!({"received": true}));
     receiver.next().await;
     server.stop().await;
 }

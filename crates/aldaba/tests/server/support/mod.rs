@@ -5,3 +5,4 @@ pub(crate) mod hmac;
 pub(crate) mod receiver;
 pub(crate) mod running;
 pub(crate) mod secure_receiver;
+pub(crate) mod waiting;

@@ -1,5 +1,6 @@
-//! The other side: a receiver of webhooks that shows what arrived.
+//! A receiver of webhooks that records the requests.
 
+use crate::support::waiting::wait_until;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -94,17 +95,17 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// How many connections were made to it.
+    /// The number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing arrives for so long.
+    /// Whether nothing arrives for this time.
     pub(crate) async fn is_quiet_for(&mut self, millis: u64) -> bool {
         tokio::time::timeout(Duration::from_millis(millis), self.arrivals.recv()).await.is_err()
     }
 
-    /// From now on it answers with this status.
+    /// Sets the status of further answers.
     pub(crate) fn answer(&self, status: u16) {
         self.status.store(status, Ordering::Relaxed);
     }
@@ -120,22 +121,19 @@ impl Receiver {
         next.expect("something arrives in time").unwrap()
     }
 
-    /// Everything that has arrived and was not looked at.
+    /// All arrivals that were not read yet.
     pub(crate) fn all_there(&mut self) -> Vec<Arrival> {
         std::iter::from_fn(|| self.arrivals.try_recv().ok()).collect()
     }
 
-    /// Nothing follows soon.
+    /// Nothing more arrives for a short time.
     pub(crate) async fn nothing_more(&mut self) {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(self.arrivals.try_recv().is_err(), "something more has arrived");
+        self.stays_quiet(Duration::from_millis(200)).await;
     }
 
-    /// Closes its socket and its connections: another may take its address.
+    /// Closes the socket and its connections, so that another receiver can bind the address.
     pub(crate) async fn stop(self) {
         self.accepting.abort();
-        while TcpStream::connect(self.address).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until("the port is closed", async || TcpStream::connect(self.address).await.is_err()).await;
     }
 }

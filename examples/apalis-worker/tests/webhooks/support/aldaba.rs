@@ -1,6 +1,6 @@
 //! The real server, as a process with data of its own.
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::http::post;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ fn serve(folder: &Path) -> (Child, SocketAddr) {
             }
         }
     });
-    let address = address.recv_timeout(PATIENCE).expect("the server has printed no address");
+    let address = address.recv_timeout(WAIT_TIMEOUT).expect("the server has printed no address");
     (process, address)
 }
 

@@ -1,6 +1,6 @@
 //! What stands between the worker and Aldaba, and can hold a request or its answer for ever.
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::http::Message;
 use std::io;
 use std::net::SocketAddr;
@@ -70,13 +70,16 @@ impl Gate {
     pub(crate) async fn has_seen(&self, count: usize) {
         let mut requests = self.shared.requests.subscribe();
         let seen = requests.wait_for(|requests| *requests >= count);
-        timeout(PATIENCE, seen).await.expect("the worker never came").unwrap();
+        timeout(WAIT_TIMEOUT, seen).await.expect("the worker never came").unwrap();
     }
 
     /// Waits until something is held.
     pub(crate) async fn holds(&self) {
         let mut held = self.shared.held.subscribe();
-        timeout(PATIENCE, held.wait_for(|held| *held > 0)).await.expect("nothing came to be held").unwrap();
+        timeout(WAIT_TIMEOUT, held.wait_for(|held| *held > 0))
+            .await
+            .expect("nothing came to be held")
+            .unwrap();
     }
 }
 

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// What should happen, happens within this time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(40);
 /// What should not happen has not happened after this time.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
@@ -102,7 +102,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        if timeout(PATIENCE, stored).await.is_err() {
+        if timeout(WAIT_TIMEOUT, stored).await.is_err() {
             panic!("the job was never {status}; it is {:?}", self.stored(id).await);
         }
     }

@@ -1,7 +1,7 @@
 //! What the webhooks go to.
 
 use super::http::Message;
-use super::{PATIENCE, QUIET};
+use super::{QUIET, WAIT_TIMEOUT};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -36,7 +36,7 @@ impl Receiver {
     }
 
     pub(crate) async fn next(&mut self) -> Webhook {
-        timeout(PATIENCE, self.got.recv()).await.expect("no webhook came").unwrap()
+        timeout(WAIT_TIMEOUT, self.got.recv()).await.expect("no webhook came").unwrap()
     }
 
     pub(crate) async fn gets_nothing_more(&mut self) {

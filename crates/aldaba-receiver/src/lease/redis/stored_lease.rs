@@ -4,7 +4,7 @@ use super::wire::Wire;
 use crate::Event;
 use crate::clock::timestamp;
 use crate::lease::digest::{hex, is_digest};
-use crate::lease::keep::{Asked, Keep, Standing, Trouble};
+use crate::lease::stored_lease::{Acquisition, LeaseState, StoreError, StoredLease};
 use futures_util::future::{BoxFuture, FutureExt};
 use redis::{Script, ScriptInvocation};
 use serde::Deserialize;
@@ -12,8 +12,8 @@ use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// One owner's lease of one event.
-pub(super) struct Hold {
+/// The lease of one owner on one event.
+pub(super) struct RedisLease {
     wire: Arc<Wire>,
     scripts: Arc<Scripts>,
     life: Duration,
@@ -24,17 +24,17 @@ pub(super) struct Hold {
     owner: String,
     digest: String,
     event_type: String,
-    // Always the same text, by which a mark that was made already is known.
+    // Always the same text, so that a mark that is already written is recognized.
     mark: OnceLock<String>,
 }
 
-/// What matters of a mark here. Other programs leave it out.
+/// The part of a mark that is read. Other programs omit it.
 #[derive(Deserialize)]
 struct Mark {
     digest: String,
 }
 
-impl Hold {
+impl RedisLease {
     pub(super) fn new(ledger: &RedisLeases, event: &Event, owner: u128) -> Self {
         let options = &ledger.options;
         Self {
@@ -52,7 +52,7 @@ impl Hold {
         }
     }
 
-    /// What the lock holds.
+    /// The value of the lock.
     fn lock(&self) -> String {
         format!("{}:{}", self.owner, self.digest)
     }
@@ -71,41 +71,41 @@ impl Hold {
         invocation
     }
 
-    async fn standing(&self, invocation: &ScriptInvocation<'_>) -> Result<Standing, Trouble> {
+    async fn lease_state(&self, invocation: &ScriptInvocation<'_>) -> Result<LeaseState, StoreError> {
         let answer: String = self.wire.run(invocation).await?;
         match answer.as_str() {
-            scripts::OURS => Ok(Standing::Ours),
-            scripts::LAPSED => Ok(Standing::Lapsed),
-            scripts::TAKEN => Ok(Standing::Taken),
-            other => Err(format!("Redis answered `{other}`, which is none of the answers there are").into()),
+            scripts::OURS => Ok(LeaseState::Ours),
+            scripts::LAPSED => Ok(LeaseState::Lapsed),
+            scripts::TAKEN => Ok(LeaseState::Taken),
+            other => Err(format!("unexpected answer of Redis: `{other}`").into()),
         }
     }
 
-    fn marked(&self, mark: &[u8]) -> Asked {
+    fn marked(&self, mark: &[u8]) -> Acquisition {
         let mark = serde_json::from_slice::<Mark>(mark).ok();
-        self.same_body(mark.as_ref().map(|mark| mark.digest.as_str()), Asked::Duplicate)
+        self.same_body(mark.as_ref().map(|mark| mark.digest.as_str()), Acquisition::Duplicate)
     }
 
-    fn held(&self, lock: &[u8]) -> Asked {
+    fn held(&self, lock: &[u8]) -> Acquisition {
         let lock = std::str::from_utf8(lock).ok().and_then(|lock| lock.split_once(':'));
-        self.same_body(lock.map(|(_owner, digest)| digest), Asked::InProgress)
+        self.same_body(lock.map(|(_owner, digest)| digest), Acquisition::InProgress)
     }
 
-    /// Other programs write no digest: their word is all there is.
-    fn same_body(&self, digest: Option<&str>, then: Asked) -> Asked {
+    /// Compares digests. Other programs write none; then the ids decide.
+    fn same_body(&self, digest: Option<&str>, then: Acquisition) -> Acquisition {
         match digest {
-            Some(digest) if is_digest(digest) && digest != self.digest => Asked::OtherBody,
+            Some(digest) if is_digest(digest) && digest != self.digest => Acquisition::OtherBody,
             _ => then,
         }
     }
 }
 
-impl Keep for Hold {
+impl StoredLease for RedisLease {
     fn event_id(&self) -> &str {
         &self.event_id
     }
 
-    fn ask(&self) -> BoxFuture<'_, Result<Asked, Trouble>> {
+    fn acquire(&self) -> BoxFuture<'_, Result<Acquisition, StoreError>> {
         async move {
             let mut invocation = self.invoke(&self.scripts.ask);
             invocation.arg(millis(self.life));
@@ -113,37 +113,37 @@ impl Keep for Hold {
             let word = answer.first().map_or(&b""[..], Vec::as_slice);
             let said = answer.get(1).map_or(&b""[..], Vec::as_slice);
             match std::str::from_utf8(word) {
-                Ok(scripts::GRANTED) => Ok(Asked::Granted),
+                Ok(scripts::GRANTED) => Ok(Acquisition::Granted),
                 Ok(scripts::MARKED) => Ok(self.marked(said)),
                 Ok(scripts::HELD) => Ok(self.held(said)),
-                _ => Err("Redis answered with none of the answers there are".into()),
+                _ => Err("unexpected answer of Redis".into()),
             }
         }
         .boxed()
     }
 
-    fn renew(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
+    fn renew(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
         async move {
             let mut invocation = self.invoke(&self.scripts.renew);
-            self.standing(invocation.arg(millis(self.life))).await
+            self.lease_state(invocation.arg(millis(self.life))).await
         }
         .boxed()
     }
 
-    fn complete(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
+    fn complete(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
         async move {
             let mut invocation = self.invoke(&self.scripts.complete);
-            self.standing(invocation.arg(self.mark()).arg(millis(self.marks))).await
+            self.lease_state(invocation.arg(self.mark()).arg(millis(self.marks))).await
         }
         .boxed()
     }
 
-    fn release(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
-        async move { self.standing(&self.invoke(&self.scripts.release)).await }.boxed()
+    fn release(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
+        async move { self.lease_state(&self.invoke(&self.scripts.release)).await }.boxed()
     }
 }
 
-/// Never zero, which Redis refuses, and far from too much for it: both are bounded when they are given.
+/// Milliseconds for Redis. The bounds of the options exclude zero and overflow.
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

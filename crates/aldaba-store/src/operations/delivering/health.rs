@@ -1,24 +1,17 @@
 //! The health of endpoints: how attempts and people change it, and its history.
 
-use super::column::{Parameter, count};
-use super::endpoint;
-use super::stored::{assignments, columns, parameters, stored, width};
-use super::transaction::{ReadingExt, statements, values};
-use super::{Reading, Result, Transaction, replay};
+use crate::operations::column::{Parameter, count};
+use crate::operations::endpoint;
+use crate::operations::stored::{assignments, columns, parameters, stored, width};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{Reading, Result, Transaction, replay};
 use crate::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
     Record, Replay,
 };
-use aldaba_delivery::{AppId, Condition, ConditionCause, EndpointId, Health, Timestamp};
+use aldaba_delivery::{AppId, Condition, ConditionCause, EndpointId, Health, Timestamp, TurnedOff};
 
-stored!(HealthChange {
-    number: "number",
-    at: "at",
-    was: "was",
-    became: "became",
-    cause: "cause",
-    detail: "detail",
-});
+stored! { HealthChange { number, at, was, became, cause, detail } }
 
 statements! {
     BEFORE = format!("SELECT {}, disabled FROM endpoint WHERE id = ?1", columns::<Health>());
@@ -66,12 +59,16 @@ pub(crate) fn resume(
     recovery: Option<&Replay>,
 ) -> Result<Changed> {
     let Some(before) = endpoint::by_id(tx, app, endpoint)? else { return Ok(Changed::NotFound) };
-    let Some(resumed) = before.health.resume(at) else { return Ok(Changed::Unchanged) };
+    let resumed = match before.health.resume(before.config.disabled, at) {
+        Ok(Some(resumed)) => resumed,
+        Ok(None) => return Ok(Changed::Unchanged),
+        Err(TurnedOff) => return Ok(Changed::TurnedOff),
+    };
     // Both or none.
     if recovery.is_some() && !replay::has_room(tx, app)? {
         return Ok(Changed::TooMany);
     }
-    by_hand(tx, &before, before.config.disabled, &resumed, Some(ConditionCause::Resumed), at)?;
+    by_operator(tx, &before, before.config.disabled, &resumed, Some(ConditionCause::Resumed), at)?;
     let failing_since = before.health.outage_began();
     let recovery = match recovery.zip(failing_since) {
         Some((planned, began)) => replay::recover(tx, planned, began)?,
@@ -81,7 +78,7 @@ pub(crate) fn resume(
 }
 
 /// Writes what a person has made of an endpoint's health. `cause`: for its history, where it is noted there.
-pub(crate) fn by_hand(
+pub(crate) fn by_operator(
     tx: &dyn Transaction,
     before: &Endpoint,
     disabled: bool,

@@ -1,26 +1,19 @@
 //! Gates: hosts that an organization holds back from.
 
-use super::column::{Column, Parameter, unknown};
-use super::retention::ExpiredItem;
-use super::stored::{columns, insert, parameters, replacements, stored};
-use super::transaction::{ReadingExt, Value, statements, values};
-use super::{Reading, Result, Transaction};
+use crate::operations::column::{Column, Parameter, unknown};
+use crate::operations::retention::ExpiredItem;
+use crate::operations::stored::{columns, insert, parameters, replacements, stored};
+use crate::operations::transaction::{ReadingExt, Value, statements, values};
+use crate::operations::{Reading, Result, Transaction};
 use crate::{Changed, GateRecord};
 use aldaba_delivery::{AppId, Gate, GateKey, GateScope, Timestamp};
 use std::borrow::Cow;
 
-stored!(GateKey { org: "org", origin: "origin", scope: "scope" });
+stored! { GateKey { org, origin, scope } }
 
-stored!(Gate {
-    failures: "failures",
-    held_until: "held_until",
-    hold: "hold",
-    failed_at: "failed_at",
-    probing: "probing",
-    since: "since",
-});
+stored! { Gate { failures, held_until, hold, failed_at, probing, since } }
 
-stored!(GateRecord { key: [GateKey], gate: [Gate], why: "why" });
+stored! { GateRecord { key: [GateKey], gate: [Gate], why } }
 
 const KEY: &str = "org = ?1 AND origin = ?2 AND scope = ?3";
 

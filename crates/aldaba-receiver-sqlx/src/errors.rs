@@ -1,4 +1,4 @@
-//! What goes wrong, in words.
+//! Errors of sqlx as ledger errors.
 
 use aldaba_receiver::LedgerError;
 
@@ -10,12 +10,12 @@ pub(crate) fn lost(error: &sqlx::Error) -> LedgerError {
     LedgerError::Lost(error.to_string().into())
 }
 
-/// For a statement of the ledger's own, which fails like this where nobody has made the table.
+/// For statements of the ledger, which fail if the table is missing.
 pub(crate) fn in_table(error: &sqlx::Error) -> LedgerError {
     let words = error.to_string();
     if has_code(error, &["42P01"]) || words.contains("no such table") {
         return LedgerError::Unavailable(
-            format!("{words}; call `migrate`, or make the table as the migration does").into(),
+            format!("{words}; call `migrate`, or create the table with the migration").into(),
         );
     }
     LedgerError::Unavailable(words.into())

@@ -3,40 +3,40 @@ use super::record::{Record, Status};
 use crate::Event;
 use crate::clock::timestamp;
 use crate::lease::digest::{hex, is_digest};
-use crate::lease::keep::{Asked, Keep, Standing, Trouble};
+use crate::lease::stored_lease::{Acquisition, LeaseState, StoreError, StoredLease};
 use crate::lease::times::LeaseTimes;
 use futures_util::future::{BoxFuture, FutureExt};
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use tokio::time::timeout;
 
-/// How often a step is begun again because the record has changed between a look and a write.
-const TRIES: usize = 5;
+/// Retries of one operation after the record changed between a read and a write.
+const MAX_CONFLICT_RETRIES: usize = 5;
 
-/// One owner's lease of one event.
-pub(super) struct Hold<S> {
+/// The lease of one owner on one event.
+pub(super) struct KeyValueLease<S> {
     store: Arc<S>,
     times: LeaseTimes,
     event_id: String,
     key: String,
     record: Record,
-    // Its text while the event is being handled, by which its owner knows it.
+    // The record while the event is handled; its owner recognizes it.
     processing: String,
-    // Always the same texts, by which a record that was written already is known.
+    // Always the same texts, so that a record that is already written is recognized.
     processed: OnceLock<String>,
     failed: OnceLock<String>,
 }
 
-/// What is under the key, as this owner sees it.
-enum There {
-    /// Nothing, or the record of a handler that has failed: the text of it.
+/// The record under the key, as this owner sees it.
+enum CurrentRecord {
+    /// No record, or the text of a failed handler's record.
     Free(Option<String>),
-    /// What this owner writes, or has written when the answer was lost.
+    /// The record that this owner writes, perhaps written before with a lost answer.
     Ours,
     Others(Record),
 }
 
-impl<S: KeyValueStore> Hold<S> {
+impl<S: KeyValueStore> KeyValueLease<S> {
     pub(super) fn new(store: Arc<S>, times: LeaseTimes, key: String, event: &Event, owner: u128) -> Self {
         let record = Record {
             r#type: event.event_type.clone(),
@@ -76,17 +76,21 @@ impl<S: KeyValueStore> Hold<S> {
         })
     }
 
-    async fn look(&self, ours: &str) -> Result<There, Trouble> {
-        let Some(text) = self.store.get(&self.key).await? else { return Ok(There::Free(None)) };
+    async fn read_current(&self, ours: &str) -> Result<CurrentRecord, StoreError> {
+        let Some(text) = self.store.get(&self.key).await? else { return Ok(CurrentRecord::Free(None)) };
         if text == ours {
-            return Ok(There::Ours);
+            return Ok(CurrentRecord::Ours);
         }
         let record = Record::read(&text);
-        Ok(if record.status == Status::Failed { There::Free(Some(text)) } else { There::Others(record) })
+        Ok(if record.status == Status::Failed {
+            CurrentRecord::Free(Some(text))
+        } else {
+            CurrentRecord::Others(record)
+        })
     }
 
-    /// Writes where nobody is, if it is still so.
-    async fn take(&self, there: Option<&str>, new: &str, status: Status) -> Result<bool, Trouble> {
+    /// Writes the record if no other owner has done so.
+    async fn take(&self, there: Option<&str>, new: &str, status: Status) -> Result<bool, StoreError> {
         let life = if status == Status::Processing { self.times.life } else { self.times.marks };
         Ok(match there {
             None => self.store.put_if_absent(&self.key, new, life).await?,
@@ -94,58 +98,58 @@ impl<S: KeyValueStore> Hold<S> {
         })
     }
 
-    async fn take_or_look(&self) -> Result<Asked, Trouble> {
-        // Most events are new, and this is all that they need.
+    async fn take_or_read(&self) -> Result<Acquisition, StoreError> {
+        // Most events are new and need one operation.
         if self.take(None, &self.processing, Status::Processing).await? {
-            return Ok(Asked::Granted);
+            return Ok(Acquisition::Granted);
         }
-        for _ in 0..TRIES {
-            match self.look(&self.processing).await? {
-                There::Ours => return Ok(Asked::Granted),
-                There::Free(there) => {
+        for _ in 0..MAX_CONFLICT_RETRIES {
+            match self.read_current(&self.processing).await? {
+                CurrentRecord::Ours => return Ok(Acquisition::Granted),
+                CurrentRecord::Free(there) => {
                     if self.take(there.as_deref(), &self.processing, Status::Processing).await? {
-                        return Ok(Asked::Granted);
+                        return Ok(Acquisition::Granted);
                     }
                 }
-                There::Others(record) => return Ok(self.others(&record)),
+                CurrentRecord::Others(record) => return Ok(self.others(&record)),
             }
         }
-        // Others come and go: one of them is at it.
-        Ok(Asked::InProgress)
+        // Other owners keep changing it: one of them handles the event.
+        Ok(Acquisition::InProgress)
     }
 
-    fn others(&self, record: &Record) -> Asked {
+    fn others(&self, record: &Record) -> Acquisition {
         let digest = record.digest.as_deref().filter(|digest| is_digest(digest));
         match digest {
-            Some(_) if digest != self.record.digest.as_deref() => Asked::OtherBody,
-            _ if record.status == Status::Processing => Asked::InProgress,
-            _ => Asked::Duplicate,
+            Some(_) if digest != self.record.digest.as_deref() => Acquisition::OtherBody,
+            _ if record.status == Status::Processing => Acquisition::InProgress,
+            _ => Acquisition::Duplicate,
         }
     }
 
-    /// From this owner's lease to another record of this owner's, or the same; where it has expired, from nothing.
-    async fn change_to(&self, new: &str, status: Status) -> Result<Standing, Trouble> {
+    /// Replaces this owner's lease with another record of the same owner. An expired lease is taken again.
+    async fn change_to(&self, new: &str, status: Status) -> Result<LeaseState, StoreError> {
         let life = if status == Status::Processing { self.times.life } else { self.times.marks };
-        for _ in 0..TRIES {
+        for _ in 0..MAX_CONFLICT_RETRIES {
             if self.store.replace_if(&self.key, &self.processing, new, life).await? {
-                return Ok(Standing::Ours);
+                return Ok(LeaseState::Ours);
             }
-            match self.look(new).await? {
-                There::Ours => return Ok(Standing::Ours),
-                There::Free(_) if status == Status::Failed => return Ok(Standing::Lapsed),
-                There::Free(there) => {
+            match self.read_current(new).await? {
+                CurrentRecord::Ours => return Ok(LeaseState::Ours),
+                CurrentRecord::Free(_) if status == Status::Failed => return Ok(LeaseState::Lapsed),
+                CurrentRecord::Free(there) => {
                     if self.take(there.as_deref(), new, status).await? {
-                        return Ok(Standing::Lapsed);
+                        return Ok(LeaseState::Lapsed);
                     }
                 }
-                There::Others(_) => return Ok(Standing::Taken),
+                CurrentRecord::Others(_) => return Ok(LeaseState::Taken),
             }
         }
-        Ok(Standing::Taken)
+        Ok(LeaseState::Taken)
     }
 
-    /// A store that does not answer is as good as one that is down.
-    async fn in_time<T>(&self, step: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    /// Runs an operation with a timeout.
+    async fn in_time<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         match timeout(self.times.answer, step).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("the store did not answer within {:?}", self.times.answer).into()),
@@ -153,24 +157,24 @@ impl<S: KeyValueStore> Hold<S> {
     }
 }
 
-impl<S: KeyValueStore> Keep for Hold<S> {
+impl<S: KeyValueStore> StoredLease for KeyValueLease<S> {
     fn event_id(&self) -> &str {
         &self.event_id
     }
 
-    fn ask(&self) -> BoxFuture<'_, Result<Asked, Trouble>> {
-        self.in_time(self.take_or_look()).boxed()
+    fn acquire(&self) -> BoxFuture<'_, Result<Acquisition, StoreError>> {
+        self.in_time(self.take_or_read()).boxed()
     }
 
-    fn renew(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
+    fn renew(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
         self.in_time(self.change_to(&self.processing, Status::Processing)).boxed()
     }
 
-    fn complete(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
+    fn complete(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
         self.in_time(self.change_to(self.processed(), Status::Processed)).boxed()
     }
 
-    fn release(&self) -> BoxFuture<'_, Result<Standing, Trouble>> {
+    fn release(&self) -> BoxFuture<'_, Result<LeaseState, StoreError>> {
         self.in_time(self.change_to(self.failed(), Status::Failed)).boxed()
     }
 }

@@ -1,4 +1,4 @@
-//! Many endpoints with work waiting, and few places in flight: whether each gets its turn.
+//! Many endpoints with pending deliveries and a small in-flight limit: whether all wait equally long.
 
 use crate::Result;
 use crate::background::free_address;
@@ -14,18 +14,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub(super) const NAME: &str = "turns";
+pub(super) const NAME: &str = "fairness";
 
 const APPLICATIONS: usize = 10;
 const ENDPOINTS: usize = 200;
 const WAITING_EACH: usize = 100;
-/// With fewer there is a place for everyone, and nothing to share.
+/// With fewer endpoints the in-flight limit suffices for all.
 const LEAST_ENDPOINTS: usize = 100;
 const ANSWER_MILLIS: u64 = 2;
 const IN_FLIGHT: usize = 64;
 const MOST_WAIT: f64 = 3.0;
 const LEAST_FAIRNESS: f64 = 0.99;
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
     let endpoints = suite.count(ENDPOINTS, LEAST_ENDPOINTS);
@@ -37,15 +37,15 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
         let folder = suite.copy(&prepared)?;
         let receiver = Receiver::start(address)?;
         let server = suite.launch(&folder).with("ALDABA_IN_FLIGHT", IN_FLIGHT).start()?;
-        let arrived = receiver.wait_for_different(endpoints * each, PATIENCE);
+        let arrived = receiver.wait_for_different(endpoints * each, WAIT_TIMEOUT);
         server.kill();
-        let turns = Turns::of(&receiver.arrivals(), endpoints);
-        sheet.put("longest wait of a lane, in rounds", 2, largest(&turns.rounds));
-        sheet.put("the same, p99 of the lanes", 2, percentile(&turns.rounds, 99.0));
-        sheet.put("longest wait of a lane, in mean waits", 2, largest(&turns.waits));
-        sheet.put("first turn, latest lane, in mean waits", 2, turns.latest_first);
-        sheet.put("mean wait, ms", 2, turns.mean_wait);
-        sheet.put("fairness at half time", 4, turns.fairness);
+        let lane_waits = LaneWaits::of(&receiver.arrivals(), endpoints);
+        sheet.put("longest wait of a lane, in rounds", 2, largest(&lane_waits.rounds));
+        sheet.put("the same, p99 of the lanes", 2, percentile(&lane_waits.rounds, 99.0));
+        sheet.put("longest wait of a lane, in mean waits", 2, largest(&lane_waits.waits));
+        sheet.put("first turn, latest lane, in mean waits", 2, lane_waits.latest_first);
+        sheet.put("mean wait, ms", 2, lane_waits.mean_wait);
+        sheet.put("fairness at half time", 4, lane_waits.fairness);
         sheet.put("missing", 0, (endpoints * each - arrived) as f64);
         suite.progress(NAME, round, &sheet);
     }
@@ -89,20 +89,20 @@ fn prepare(suite: &Suite, address: SocketAddr, endpoints: usize, each: usize) ->
     Ok(folder)
 }
 
-struct Turns {
-    /// The longest wait of each lane: how many others arrived meanwhile, in as many as there are lanes.
+struct LaneWaits {
+    /// The longest wait of each lane: arrivals of other lanes meanwhile, divided by the number of lanes.
     rounds: Vec<f64>,
     /// The same as time, in mean waits.
     waits: Vec<f64>,
-    /// When the last lane had its first turn, in mean waits.
+    /// The first arrival of the latest lane, in mean waits.
     latest_first: f64,
     /// Milliseconds.
     mean_wait: f64,
     fairness: f64,
 }
 
-impl Turns {
-    /// A lane has work until its last arrival, so every gap between two of its arrivals was a wait.
+impl LaneWaits {
+    /// A lane has pending deliveries until its last arrival, so every gap between two of its arrivals is a wait.
     fn of(arrivals: &[Arrival], endpoints: usize) -> Self {
         let mut lanes: Vec<Vec<Nanos>> = vec![Vec::new(); endpoints];
         let mut in_order: Vec<_> = arrivals.iter().collect();
@@ -150,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_take_turns_wait_alike() {
-        let turns = Turns::of(&arrivals(&[0, 1, 0, 1, 0, 1, 0, 1]), 2);
-        assert_eq!(turns.mean_wait, 2.0);
-        assert_eq!((turns.waits, turns.rounds), (vec![1.0, 1.0], vec![1.0, 1.0]));
-        assert_eq!((turns.latest_first, turns.fairness), (0.5, 1.0));
+    fn lanes_that_alternate_wait_equally() {
+        let lane_waits = LaneWaits::of(&arrivals(&[0, 1, 0, 1, 0, 1, 0, 1]), 2);
+        assert_eq!(lane_waits.mean_wait, 2.0);
+        assert_eq!((lane_waits.waits, lane_waits.rounds), (vec![1.0, 1.0], vec![1.0, 1.0]));
+        assert_eq!((lane_waits.latest_first, lane_waits.fairness), (0.5, 1.0));
     }
 
     #[test]
     fn a_lane_that_is_passed_over_shows() {
-        let turns = Turns::of(&arrivals(&[0, 1, 0, 0, 0, 0, 0, 1]), 2);
-        assert_eq!((turns.waits, turns.rounds), (vec![1.0, 3.0], vec![1.0, 3.0]));
-        assert_eq!(turns.fairness, 0.8);
+        let lane_waits = LaneWaits::of(&arrivals(&[0, 1, 0, 0, 0, 0, 0, 1]), 2);
+        assert_eq!((lane_waits.waits, lane_waits.rounds), (vec![1.0, 3.0], vec![1.0, 3.0]));
+        assert_eq!(lane_waits.fairness, 0.8);
     }
 }

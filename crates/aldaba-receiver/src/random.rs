@@ -2,7 +2,7 @@
 
 use crate::LedgerError;
 
-/// What tells the owner of a lease from everybody else: nobody can guess it, and it is never drawn twice.
+/// A random token that identifies the owner of a lease. Nobody can guess it.
 #[expect(clippy::disallowed_methods, reason = "the one place where this crate takes random bytes")]
 pub(crate) fn owner_token() -> Result<u128, LedgerError> {
     let mut bytes = [0; 16];

@@ -1,25 +1,25 @@
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How many handlers and actions are under way, so that a program can let them end before it does.
+/// Counts running handlers and actions, so that a program can wait for them before it ends.
 #[derive(Debug)]
-pub(crate) struct UnderWay(watch::Sender<usize>);
+pub(crate) struct RunningTasks(watch::Sender<usize>);
 
-/// One of them.
+/// Counts one task until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Running(watch::Sender<usize>);
+pub(crate) struct RunningTask(watch::Sender<usize>);
 
-impl UnderWay {
+impl RunningTasks {
     pub(crate) fn none() -> Self {
         Self(watch::Sender::new(0))
     }
 
-    pub(crate) fn begin(&self) -> Running {
+    pub(crate) fn begin(&self) -> RunningTask {
         self.0.send_modify(|count| *count += 1);
-        Running(self.0.clone())
+        RunningTask(self.0.clone())
     }
 
-    /// Waits until none is left, as long as the limit allows, and says how many there are then.
+    /// Waits until no task runs, up to `limit`, and returns how many still run.
     pub(crate) async fn ended(&self, limit: Duration) -> usize {
         let mut count = self.0.subscribe();
         match tokio::time::timeout(limit, count.wait_for(|count| *count == 0)).await {
@@ -29,7 +29,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

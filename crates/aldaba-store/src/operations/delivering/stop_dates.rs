@@ -3,50 +3,39 @@
 //! Two walks, each along an index from a place in it. A delivery that was never tried is due when its clock starts, and is
 //! found in the index of its lane. One that was tried is due later, and is in an index of its own.
 
-use super::lanes::DUE;
-use crate::operations::Result;
-use crate::operations::column::count;
 use crate::operations::delivery::WAITING_COLUMNS;
-use crate::sqlite::transaction::all;
-use crate::{LanePosition, PendingDelivery, Seq, StartedCursor, StartedPage, StartedQuery};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{Reading, Result, lanes};
+use crate::{DueQuery, LanePosition, PendingDelivery, Seq, StartedCursor, StartedPage, StartedQuery};
 use aldaba_delivery::{EndpointId, Timestamp};
-use rusqlite::Connection;
-use std::sync::LazyLock;
 
-static TRIED: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {WAITING_COLUMNS} FROM delivery INDEXED BY delivery_tried
+statements! {
+    TRIED = format!(
+        "SELECT {WAITING_COLUMNS} FROM delivery
          WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start = ?2 AND seq > ?3
          UNION ALL
-         SELECT {WAITING_COLUMNS} FROM delivery INDEXED BY delivery_tried
+         SELECT {WAITING_COLUMNS} FROM delivery
          WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start > ?2
          ORDER BY clock_start, seq LIMIT ?4"
-    )
-});
-
-const ANY_UNTRIED: &str = "
-    SELECT 1 FROM delivery INDEXED BY delivery_lane WHERE state = 0 AND endpoint = ?1 AND due_at < ?2 LIMIT 1";
-
-const ANY_TRIED: &str = "
-    SELECT 1 FROM delivery INDEXED BY delivery_tried
-    WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start < ?2 LIMIT 1";
+    );
+    ANY_UNTRIED = "SELECT 1 FROM delivery WHERE state = 0 AND endpoint = ?1 AND due_at < ?2 LIMIT 1";
+    ANY_TRIED = "SELECT 1 FROM delivery
+        WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 AND clock_start < ?2 LIMIT 1";
+}
 
 const START: Seq = Seq(i64::MIN);
 
-pub(super) fn started_before(connection: &Connection, query: StartedQuery) -> Result<StartedPage> {
+pub(crate) fn started_before(reading: &dyn Reading, query: StartedQuery) -> Result<StartedPage> {
     let StartedQuery { endpoint, before, .. } = query;
     let limit = query.limit.max(1);
     let first = LanePosition { due_at: Timestamp::MIN, seq: START };
     let (mut page, mut looked_at) = (StartedPage::default(), 0);
-    let walk = |statement: &str, (from, seq): (Timestamp, Seq), limit: usize| {
-        let from = (endpoint.as_bytes(), from.millis(), seq.0, count(limit));
-        all::<PendingDelivery>(&mut *connection.prepare_cached(statement)?, from)
-    };
     let tried_from = match query.after.unwrap_or(StartedCursor::Untried(first)) {
         StartedCursor::Untried(after) => {
             let mut reached = after;
             // Also those that were tried, which the other walk finds: they are passed over.
-            for row in walk(&DUE, (after.due_at, after.seq), limit)? {
+            for row in lanes::due(reading, DueQuery { endpoint, ordered: false, after: Some(after), limit })?
+            {
                 if row.due_at >= before {
                     page.rest_since = page.rest_since.into_iter().chain([row.due_at]).min();
                     break;
@@ -72,7 +61,9 @@ pub(super) fn started_before(connection: &Connection, query: StartedQuery) -> Re
     };
     // One more than there is room for, so that a page which is full says whether there is another.
     let room = limit - looked_at;
-    for (number, row) in walk(&TRIED, tried_from, room + 1)?.into_iter().enumerate() {
+    let (since, seq) = tried_from;
+    let tried: Vec<PendingDelivery> = reading.all(&TRIED, values![endpoint, since, seq, room + 1])?;
+    for (number, row) in tried.into_iter().enumerate() {
         if row.clock_start >= before {
             page.rest_since = page.rest_since.into_iter().chain([row.clock_start]).min();
             break;
@@ -87,38 +78,16 @@ pub(super) fn started_before(connection: &Connection, query: StartedQuery) -> Re
     Ok(page)
 }
 
-pub(super) fn have_started_before(
-    connection: &Connection,
+pub(crate) fn have_started_before(
+    reading: &dyn Reading,
     endpoints: &[(EndpointId, Timestamp)],
 ) -> Result<Vec<EndpointId>> {
-    let mut untried = connection.prepare_cached(ANY_UNTRIED)?;
-    let mut tried = connection.prepare_cached(ANY_TRIED)?;
     let mut found = Vec::new();
     for (endpoint, before) in endpoints {
-        let of = (endpoint.as_bytes(), before.millis());
-        if untried.exists(of)? || tried.exists(of)? {
+        let of = values![endpoint, before];
+        if reading.exists(&ANY_UNTRIED, of)? || reading.exists(&ANY_TRIED, of)? {
             found.push(*endpoint);
         }
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sqlite::plan::plan;
-
-    #[test]
-    fn what_is_past_its_stop_date_is_searched_in_indexes_without_sorting() {
-        for (statement, index) in [
-            (DUE.as_str(), "delivery_lane (endpoint=? AND due_at"),
-            (TRIED.as_str(), "delivery_tried (endpoint=? AND clock_start"),
-            (ANY_UNTRIED, "delivery_lane (endpoint=? AND due_at<?)"),
-            (ANY_TRIED, "delivery_tried (endpoint=? AND clock_start<?)"),
-        ] {
-            let plan = plan(statement);
-            assert!(plan.contains(index), "{plan}");
-            assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{plan}");
-        }
-    }
 }

@@ -1,11 +1,12 @@
-//! The effects of a result beside the delivery itself, and manual attempts of deliveries that do not wait.
+//! A result is recorded: the fence and the transition, the attempt, and all that follows from it. Manual attempts of deliveries
+//! that do not wait.
 
 use crate::operations::codes::StoredState;
 use crate::operations::endpoint::NOT_DELETED;
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Batch, Result, Transaction, audit, gate, health, keys, notice};
-use crate::{IdempotencyKey, ManualRecord, NewAttempt, Record, Seq};
-use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason};
+use crate::{IdempotencyKey, ManualRecord, NewAttempt, Record, Recorded, Seq};
+use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason, Transition};
 
 statements! {
     DEAD_LETTER = format!(
@@ -22,18 +23,48 @@ statements! {
     REMOVE_DEAD = "DELETE FROM dead_letter WHERE seq = ?1";
     INSERT_DELIVERED = "INSERT INTO delivery (seq, endpoint, message, state, due_at, clock_start, settled_at)
         VALUES (?1, ?2, ?3, 1, ?4, ?4, ?4)";
-    INSERT_ATTEMPT = INSERT_ATTEMPT_TEXT;
+    INSERT_ATTEMPT = "INSERT INTO attempt (id, seq, endpoint, message, started_at, duration, status_code, failure,
+            made_by, success, error, response)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    RETRY = "UPDATE delivery SET attempts = attempts + ?3, retries = retries + ?3, due_at = ?4
+        WHERE seq = ?1 AND state = 0 AND attempts = ?2";
+    WAITS = "SELECT 1 FROM delivery WHERE seq = ?1 AND state = 0 AND attempts = ?2";
+    SETTLE = "UPDATE delivery SET attempts = attempts + ?3, state = ?4, settled_at = ?5, reason = ?6
+        WHERE seq = ?1 AND state = 0 AND attempts = ?2";
 }
 
-/// The hot path of SQLite uses the same text.
-pub(crate) const INSERT_ATTEMPT_TEXT: &str =
-    "INSERT INTO attempt (id, seq, endpoint, message, started_at, duration, status_code, failure, made_by, success,
-         error, response)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+pub(crate) fn record(batch: &mut Batch<'_>, record: &Record) -> Result<Recorded> {
+    if !change_if_unchanged(batch.tx, record)? {
+        return Ok(Recorded::Fenced);
+    }
+    if let Some(attempt) = &record.attempt {
+        insert_attempt(batch.tx, (record.seq, record.endpoint, record.message), attempt)?;
+    }
+    effects(batch, record)?;
+    Ok(Recorded::Applied)
+}
+
+/// The fence: changes the delivery only if it still is what the record was made for.
+fn change_if_unchanged(tx: &dyn Transaction, record: &Record) -> Result<bool> {
+    let Record { seq, attempts_before: before, at, .. } = record;
+    let made = record.counts();
+    let (state, reason) = match record.transition {
+        // Its due time may have been corrected while the attempt was made.
+        Transition::Retry { .. } if record.is_manual() => return tx.exists(&WAITS, values![seq, before]),
+        Transition::Retry { due_at } => {
+            return Ok(tx.execute(&RETRY, values![seq, before, made, due_at])? == 1);
+        }
+        Transition::Settle(Ending::Delivered) => (StoredState::Delivered, None),
+        Transition::Settle(Ending::Dead(reason)) | Transition::Stop { reason, .. } => {
+            (StoredState::Dead, Some(reason))
+        }
+    };
+    Ok(tx.execute(&SETTLE, values![seq, before, made, state, at, reason])? == 1)
+}
 
 /// Everything that a result changes, once its delivery and its attempt are written: health, gates, the dead letter, notices,
 /// the audit log, the key of its request and the counters.
-pub(crate) fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
+fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let tx = batch.tx;
     if let Some(health) = &record.health {
         health::after_attempt(tx, record, health)?;

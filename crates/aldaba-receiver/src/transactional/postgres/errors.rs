@@ -1,17 +1,17 @@
-//! What goes wrong, in words.
+//! Errors of PostgreSQL as ledger errors.
 
 use crate::LedgerError;
 use deadpool_postgres::PoolError;
 use std::error::Error;
 use tokio_postgres::error::SqlState;
 
-/// With everything that lies beneath it: on its own an error of tokio-postgres says `db error`.
+/// Includes the causes: an error of tokio-postgres says only `db error`.
 pub(super) fn unavailable(error: &(dyn Error + 'static)) -> LedgerError {
-    LedgerError::Unavailable(written(error).into())
+    LedgerError::Unavailable(with_causes(error).into())
 }
 
 pub(super) fn lost(error: &(dyn Error + 'static)) -> LedgerError {
-    LedgerError::Lost(written(error).into())
+    LedgerError::Lost(with_causes(error).into())
 }
 
 pub(super) fn no_connection(error: &PoolError) -> LedgerError {
@@ -21,16 +21,16 @@ pub(super) fn no_connection(error: &PoolError) -> LedgerError {
     }
 }
 
-/// For a statement of the ledger's own, which fails like this where nobody has made the table.
+/// For statements of the ledger, which fail if the table is missing.
 pub(super) fn in_table(error: &tokio_postgres::Error) -> LedgerError {
     if error.code() == Some(&SqlState::UNDEFINED_TABLE) {
-        let hint = "call `migrate`, or make the table as the migration does";
-        return LedgerError::Unavailable(format!("{}; {hint}", written(error)).into());
+        let hint = "call `migrate`, or create the table with the migration";
+        return LedgerError::Unavailable(format!("{}; {hint}", with_causes(error)).into());
     }
     unavailable(error)
 }
 
-fn written(error: &(dyn Error + 'static)) -> String {
+fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut beneath = error.source();
     while let Some(error) = beneath {

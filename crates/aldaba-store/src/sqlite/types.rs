@@ -4,8 +4,8 @@
 //! each of them would cost a tenth of it. So these are kept in memory for a few seconds and written together. How
 //! far they are counted is written with them; after a crash the few attempts beyond that are counted anew.
 
+use super::transaction::all;
 use crate::operations::{Monotonic, Reading, Result, TypeCounts, statistics};
-use crate::sqlite::transaction::all;
 use crate::{ApplicationAttemptsQuery, AttemptCounts, Hour};
 use aldaba_delivery::{AppId, Timestamp};
 use parking_lot::{Condvar, Mutex};
@@ -18,8 +18,8 @@ use std::time::Duration;
 const LONGEST: Duration = Duration::from_secs(5);
 /// How many attempts may have to be counted anew after a crash.
 const MOST_ATTEMPTS: i64 = 20_000;
-/// How often a read is repeated that a commit came in between of.
-const TRIES: usize = 8;
+/// Read retries after a concurrent commit.
+const READ_RETRIES: usize = 8;
 
 /// What is counted and not written yet.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct UnwrittenTypes {
 
 impl Types {
     /// Counts what a crash has kept from being written.
-    pub(in crate::sqlite) fn restore(connection: &Connection) -> Result<Self> {
+    pub(super) fn restore(connection: &Connection) -> Result<Self> {
         let uncounted: Vec<(AppId, Timestamp, bool, Arc<str>)> =
             all(&mut connection.prepare(UNCOUNTED)?, ())?;
         let types = Self::default();
@@ -58,12 +58,7 @@ impl Types {
 
     /// Writes what has waited long enough, or everything. It must come before the batch's own attempts, and
     /// [`Self::ended`] must follow.
-    pub(in crate::sqlite) fn write(
-        &self,
-        connection: &Connection,
-        clock: &Monotonic,
-        all: bool,
-    ) -> Result<()> {
+    pub(super) fn write(&self, connection: &Connection, clock: &Monotonic, all: bool) -> Result<()> {
         let mut state = self.state.lock();
         let Some(since) = state.since else { return Ok(()) };
         let is_due = state.attempts >= MOST_ATTEMPTS || clock.now().saturating_sub(since) >= LONGEST;
@@ -83,7 +78,7 @@ impl Types {
     }
 
     /// The fate of a batch is known: with what it has counted, if it is on disk.
-    pub(in crate::sqlite) fn ended(&self, clock: &Monotonic, counted: Option<TypeCounts>) {
+    pub(super) fn ended(&self, clock: &Monotonic, counted: Option<TypeCounts>) {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.writing) && counted.is_some() {
             let written = state.written + 1;
@@ -98,14 +93,14 @@ impl Types {
     }
 
     /// What is written, and what is not. A commit that moves the one to the other must not come in between.
-    pub(in crate::sqlite) fn read(
+    pub(super) fn read(
         &self,
         reading: &dyn Reading,
         renew: impl Fn() -> Result<()>,
         query: &ApplicationAttemptsQuery,
     ) -> Result<Option<BTreeMap<String, AttemptCounts>>> {
         let mut found = None;
-        for _ in 0..TRIES {
+        for _ in 0..READ_RETRIES {
             let (written, unwritten) = self.unwritten(query);
             renew()?;
             let left = query.most.checked_sub(unwritten.len());
