@@ -129,7 +129,7 @@ fn rust_methods() -> Result<Command, String> {
 }
 
 /// The time limit of each request of schemathesis, in seconds.
-const MOST_SECONDS: &str = "1800";
+const TIMEOUT_SECONDS: &str = "1800";
 
 /// Tests every operation of the API's document with generated requests. Further arguments are passed to schemathesis.
 pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> TaskResult {
@@ -137,7 +137,7 @@ pub(crate) fn schemathesis(binary: &Path, examples: &str, more: &[String]) -> Ta
     let program = tools::python("tools")?.with_file_name("schemathesis");
     let home = folder("schemathesis");
     let mut command = Command::new("timeout");
-    command.arg(MOST_SECONDS).arg(program);
+    command.arg(TIMEOUT_SECONDS).arg(program);
     command.arg("--config-file").arg(home.join("schemathesis.toml"));
     command.arg("run").arg(format!("{}/api/v1/openapi.json", server.url));
     command.args(["--max-examples", examples]).args(more);

@@ -17,22 +17,22 @@ use std::time::Duration;
 
 /// Every request uses a socket, and a program may have only a thousand open files.
 const IN_FLIGHT: usize = 256;
-const IN_FLIGHT_LEAST: usize = 2;
-const IN_FLIGHT_MOST: usize = 1 << 20;
+const MIN_IN_FLIGHT: usize = 2;
+const MAX_IN_FLIGHT: usize = 1 << 20;
 const MAX_REQUESTS_PER_ORIGIN: usize = 1 << 20;
 /// Idle connections that are kept open.
 const IDLE: usize = 128;
 /// Delivering mostly waits for receivers, so few threads suffice.
 const THREADS: usize = 2;
-const THREADS_MOST: usize = 1024;
+const MAX_THREADS: usize = 1024;
 /// Maximum payload in bytes.
-const LONGEST_PAYLOAD: usize = 1 << 20;
+const DEFAULT_MAX_PAYLOAD: usize = 1 << 20;
 /// Readers of the database, one thread each.
 const READERS: usize = 2;
 
 /// The minimum retention: with none, a message could be removed before anybody has seen it, and a key would not prevent
 /// duplicates.
-const SHORTEST_KEPT: Duration = Duration::from_secs(1);
+const MIN_RETENTION: Duration = Duration::from_secs(1);
 
 /// The period of retention, as in the server. Without a pause the store would be searched continuously.
 const SWEEPS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30 * 24 * 3600);
@@ -75,7 +75,7 @@ impl Builder {
             overrides: Overrides::default(),
             policies: Vec::new(),
             profile: None,
-            longest_payload: LONGEST_PAYLOAD,
+            longest_payload: DEFAULT_MAX_PAYLOAD,
             in_flight: IN_FLIGHT,
             requests_per_origin: REQUESTS_PER_ORIGIN,
             threads: THREADS,
@@ -214,8 +214,8 @@ impl Builder {
     pub async fn start(self) -> Result<Aldaba, StartError> {
         let longest_payload = self.longest_payload;
         let (threads, policies) = (self.threads, self.policies.clone());
-        if !(1..=THREADS_MOST).contains(&threads) {
-            return Err(StartError::option("threads", format!("must be 1 to {THREADS_MOST}")));
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(StartError::option("threads", format!("must be 1 to {MAX_THREADS}")));
         }
         if let Some(policy) = policies.iter().find(|policy| BUILTIN_NAMES.contains(&policy.name.as_str())) {
             let why = format!(
@@ -253,15 +253,15 @@ impl Builder {
             ("keep_dead", self.dead_kept.flatten()),
             ("remember_keys", self.idempotency_kept),
         ] {
-            if span.is_some_and(|span| span < SHORTEST_KEPT) {
-                return Err(StartError::option(option, format!("must be at least {SHORTEST_KEPT:?}")));
+            if span.is_some_and(|span| span < MIN_RETENTION) {
+                return Err(StartError::option(option, format!("must be at least {MIN_RETENTION:?}")));
             }
         }
         if !SWEEPS.contains(&self.overrides.sweep_interval) {
             return Err(StartError::option("overrides", "sweep_interval must be 1 ms to 30 days"));
         }
-        if !(IN_FLIGHT_LEAST..=IN_FLIGHT_MOST).contains(&self.in_flight) {
-            let why = format!("must be {IN_FLIGHT_LEAST} to {IN_FLIGHT_MOST}");
+        if !(MIN_IN_FLIGHT..=MAX_IN_FLIGHT).contains(&self.in_flight) {
+            let why = format!("must be {MIN_IN_FLIGHT} to {MAX_IN_FLIGHT}");
             return Err(StartError::option("in_flight", why));
         }
         if !(1..=MAX_REQUESTS_PER_ORIGIN).contains(&self.requests_per_origin) {

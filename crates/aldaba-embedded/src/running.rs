@@ -13,11 +13,11 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
 /// How long a drop waits for the disk. After that the writes finish in the background.
-const LONGEST_DROP: Duration = Duration::from_secs(10);
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a shutdown waits for the disk, after the requests in flight.
-const LONGEST_CLOSE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long tasks may take to reach a point where they can end.
-const LONGEST_STEP: Duration = Duration::from_secs(1);
+const STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The result of a shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl OwnRuntime {
     /// Waits until its tasks have reached a point where they can end.
     fn end(&mut self) {
         if let Some(runtime) = self.0.take() {
-            runtime.shutdown_timeout(LONGEST_STEP);
+            runtime.shutdown_timeout(STEP_TIMEOUT);
         }
     }
 }
@@ -94,7 +94,7 @@ impl Running {
         let (engine, wire) = (self.engine.clone(), self.wire.clone());
         on_a_thread(move || {
             let in_flight = runtime.block_on(engine.drain(limit));
-            let closing = async { tokio::time::timeout(LONGEST_CLOSE, engine.close()).await };
+            let closing = async { tokio::time::timeout(CLOSE_TIMEOUT, engine.close()).await };
             let folder_is_free = runtime.block_on(closing).is_ok();
             if !folder_is_free {
                 tracing::warn!("the disk is slow: the data folder becomes free later");
@@ -126,7 +126,7 @@ impl Drop for Running {
             runtime.end();
             let _ = done.send(());
         });
-        if begun && ended.recv_timeout(LONGEST_DROP).is_err() {
+        if begun && ended.recv_timeout(DROP_TIMEOUT).is_err() {
             tracing::warn!("the disk is slow: the data folder becomes free later");
         }
     }

@@ -1,4 +1,4 @@
-//! A start that nobody waits for any more. A program of its own: it listens for panics of all threads.
+//! A cancelled start. A separate test program, because it observes panics of all threads.
 
 use aldaba_embedded::{Aldaba, Builder};
 use std::path::Path;

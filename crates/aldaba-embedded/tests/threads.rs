@@ -1,4 +1,4 @@
-//! What an engine leaves behind in its process. A program of its own, so that no other test has threads in it.
+//! The threads of an engine after its end. A separate test program, so that no other test has threads in it.
 
 use aldaba_embedded::Aldaba;
 use std::time::Duration;

@@ -37,7 +37,7 @@ fn squeezed(text: &str) -> String {
     text.replace("://", ":").lines().map(code).collect()
 }
 
-/// What is between the lines `shown: <page>` and `end` of this file is on the page.
+/// The code between `shown: <page>` and `end` in this file is on the page.
 #[test]
 fn the_pages_show_what_can_be_built() {
     for (name, page, count) in [("receiving", RECEIVING, 5), ("ledgers", LEDGERS, 2), ("leases", LEASES, 2)] {

@@ -11,7 +11,7 @@ pub(crate) fn write(bytes: &[u8]) -> String {
     text
 }
 
-/// Capital letters are read too: senders differ.
+/// Accepts upper case too: senders differ.
 pub(crate) fn read(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -4,17 +4,16 @@ use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The shortest symmetric secret, in bytes.
+/// The minimum length of a symmetric secret, in bytes.
 pub const MIN_SECRET: usize = 24;
-/// The longest symmetric secret, in bytes.
+/// The maximum length of a symmetric secret, in bytes.
 pub const MAX_SECRET: usize = 75;
 
 pub(crate) const HMAC_PREFIX: &str = "whsec_";
 const ED25519_PREFIX: &str = "whsk_";
 pub(crate) const PUBLIC_PREFIX: &str = "whpk_";
 
-/// A key that signs. Its memory is overwritten when it is dropped, and it never shows itself in
-/// debug output.
+/// A key that signs. Its memory is overwritten when it is dropped, and `Debug` does not show it.
 #[derive(Clone)]
 pub struct SigningKey(pub(crate) Kind);
 
@@ -24,15 +23,15 @@ pub(crate) enum Kind {
     Ed25519(Box<ed25519_dalek::SigningKey>),
 }
 
-/// Why a text is no key. No variant holds any of the text.
+/// Why a text is not a key. No variant contains any of the text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The text has another prefix than the ones named here.
+    /// The text has an unknown prefix.
     #[error("the key must begin with {0}")]
     Prefix(&'static str),
     /// The text after the prefix is not standard base64 with padding.
-    #[error("what follows the key's prefix must be standard base64 with padding")]
+    #[error("the text after the prefix of the key must be standard base64 with padding")]
     Base64,
     /// A shared secret has the wrong length: its bytes.
     #[error("a `whsec_` secret must be {MIN_SECRET} to {MAX_SECRET} bytes long, this one is {0}")]
@@ -41,13 +40,13 @@ pub enum KeyError {
     #[error("a `whsk_` key must be 64 bytes long (seed, then public key), this one is {0}")]
     PairLength(usize),
     /// The public half of a key pair does not belong to its seed.
-    #[error("the two halves of the `whsk_` key do not belong together")]
+    #[error("the two halves of the `whsk_` key do not match")]
     PairMismatch,
     /// A public key has the wrong length: its bytes.
     #[error("a public key (`whpk_`, Ed25519) must be 32 bytes long, this one is {0}")]
     PublicLength(usize),
-    /// A public key is no valid point, or a weak one.
-    #[error("the public key (`whpk_`, Ed25519) is no point on the curve, or a weak one")]
+    /// A public key is not a valid point, or a weak one.
+    #[error("the public key (`whpk_`, Ed25519) is not a point on the curve, or is weak")]
     PublicInvalid,
 }
 
@@ -81,7 +80,7 @@ impl SigningKey {
         }
     }
 
-    /// The whole key as [`SigningKey::parse`] reads it: to be sealed, never to be shown.
+    /// The whole key in the format of [`SigningKey::parse`]: for encrypted storage only, never to be shown.
     pub fn secret_text(&self) -> Zeroizing<String> {
         Zeroizing::new(match &self.0 {
             Kind::Hmac(secret) => encode(HMAC_PREFIX, secret),
@@ -89,7 +88,7 @@ impl SigningKey {
         })
     }
 
-    /// The public half, where there is one.
+    /// The public half of a key pair.
     pub fn public_bytes(&self) -> Option<[u8; 32]> {
         match &self.0 {
             Kind::Hmac(_) => None,
@@ -97,7 +96,7 @@ impl SigningKey {
         }
     }
 
-    /// Whether receivers check its signatures with a public key.
+    /// Whether receivers verify its signatures with a public key.
     pub fn is_asymmetric(&self) -> bool {
         matches!(self.0, Kind::Ed25519(_))
     }
@@ -131,7 +130,7 @@ pub(crate) fn decode(encoded: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
 }
 
 fn encode(prefix: &str, bytes: &[u8]) -> String {
-    // The length is known, so the text never grows and leaves no copy behind.
+    // The length is known, so the string never reallocates and leaves no copy behind.
     let mut text = String::with_capacity(prefix.len() + bytes.len().div_ceil(3) * 4);
     text.push_str(prefix);
     STANDARD.encode_string(bytes, &mut text);

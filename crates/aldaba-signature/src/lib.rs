@@ -1,12 +1,11 @@
-//! Sign and verify webhooks as Standard Webhooks describes them: `v1` (HMAC-SHA256) and `v1a`
-//! (Ed25519) over `<id>.<timestamp>.<body>`. [`Scheme`] has those of other senders too, and [`inbound`] what a
-//! receiver must know of each sender.
+//! Signs and verifies webhooks according to Standard Webhooks: `v1` (HMAC-SHA256) and `v1a` (Ed25519) over
+//! `<id>.<timestamp>.<body>`. [`Scheme`] has the schemes of other senders, and [`inbound`] the recipes of senders.
 //!
-//! Nothing here reads a clock or draws a random number: time and key material are arguments.
+//! No function reads a clock or a random number generator: time and key material are arguments.
 
 #![warn(missing_docs)]
 
-mod given;
+mod decoded;
 mod hex;
 pub mod inbound;
 mod key;

@@ -10,7 +10,7 @@ use sha2::{Sha256, Sha512};
 /// `t=`, the time in a timestamped header.
 pub(crate) const TIME: &str = "t";
 
-/// What an HMAC is made with.
+/// The hash of an HMAC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HashKind {
     /// SHA-256.
@@ -20,24 +20,24 @@ pub enum HashKind {
     Sha512,
 }
 
-/// How a signature is made and written. Standard Webhooks is the one to choose; the others are for
-/// receivers that were built for another sender.
+/// How a signature is computed and written. Use Standard Webhooks if you can; the others are for receivers that were
+/// built for another sender.
 ///
-/// With an Ed25519 key the signature is made with that key over the same bytes, whatever the hash.
+/// An Ed25519 key signs the same bytes, whatever the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// `v1,<base64>` over `<id>.<timestamp>.<body>`; one for each key, with spaces between.
     Standard,
     /// `t=<timestamp>,v1=<hex>` over `<timestamp>.<body>`; one `v1` for each key.
     Timestamped(HashKind),
-    /// Hexadecimal, over the body alone. It holds one signature: that of the first key.
+    /// Hexadecimal, over the body alone. It has one signature: that of the first key.
     Hex(HashKind),
     /// The same in base64.
     Base64(HashKind),
 }
 
 impl Scheme {
-    /// What goes into the signature's header. The current key comes first.
+    /// The value of the signature header. The current key comes first.
     pub fn sign(self, keys: &[SigningKey], id: &str, timestamp_secs: i64, body: &[u8]) -> String {
         match self {
             Self::Standard => signature_header(keys, id, timestamp_secs, body),
@@ -74,7 +74,7 @@ impl SigningKey {
 }
 
 impl HashKind {
-    /// The length of what it makes, in bytes.
+    /// The length of the hash, in bytes.
     pub(crate) fn length(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -82,7 +82,7 @@ impl HashKind {
         }
     }
 
-    /// The parts of the message go in as they lie: a body may be a megabyte, and nobody needs a second one.
+    /// Hashes the parts without joining them: a body may have a megabyte.
     pub(crate) fn hmac(self, secret: &[u8], message: &[&[u8]]) -> Vec<u8> {
         fn run<M: Mac + KeyInit>(secret: &[u8], message: &[&[u8]]) -> Vec<u8> {
             let mut mac = <M as KeyInit>::new_from_slice(secret).expect("HMAC takes a key of any length");

@@ -23,7 +23,7 @@ impl SigningKey {
                 push(text, HMAC_VERSION, &HashKind::Sha256.hmac(secret, &[head.as_bytes(), body]));
             }
             Kind::Ed25519(key) => {
-                // Ed25519 runs over its message twice, so it needs it in one piece.
+                // Ed25519 reads its message twice, so it needs one contiguous text.
                 let signature = key.sign(&[head.as_bytes(), body].concat()).to_bytes();
                 push(text, ED25519_VERSION, &signature);
             }
@@ -31,8 +31,7 @@ impl SigningKey {
     }
 }
 
-/// The value of the signature header: one signature per key, joined by one space. The current key
-/// comes first.
+/// The value of the signature header: one signature per key, separated by spaces. The current key comes first.
 pub fn signature_header(keys: &[SigningKey], id: &str, timestamp_secs: i64, body: &[u8]) -> String {
     let head = format!("{id}.{timestamp_secs}.");
     let mut text = String::with_capacity(keys.len() * 48);

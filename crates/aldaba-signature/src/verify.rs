@@ -1,4 +1,4 @@
-use crate::given::{Given, Timestamped};
+use crate::decoded::{DecodedSignature, Timestamped};
 use crate::key::{HMAC_PREFIX, Kind, PUBLIC_PREFIX, decode};
 use crate::{HashKind, KeyError, SigningKey};
 use std::fmt;
@@ -7,11 +7,11 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// How far a timestamp may lie from now, in both directions.
+/// The default tolerance of timestamps, in both directions.
 pub const DEFAULT_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 
-/// The most signatures that are looked at in one header. A sender has a handful of keys; without a
-/// bound a header full of Ed25519 signatures would be a cheap way to burn a receiver's time.
+/// The maximum number of signatures that are checked in one header. A sender has few keys; without a limit, a header full
+/// of Ed25519 signatures would cost the receiver much time.
 pub const MAX_SIGNATURES: usize = 32;
 
 /// A key that verifies: a shared secret (`whsec_…`) or a public key (`whpk_…`).
@@ -24,7 +24,7 @@ enum KeyKind {
     Ed25519(Box<ed25519_dalek::VerifyingKey>),
 }
 
-/// What a timestamp counts.
+/// The unit of a timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// Whole seconds since 1970.
@@ -34,32 +34,31 @@ pub enum TimeUnit {
     Milliseconds,
 }
 
-/// Checks what arrives against all keys that are valid now: while a key is being rotated there are
-/// several.
+/// Verifies messages with all keys that are valid now: during a rotation there are several.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     keys: Vec<VerifyingKey>,
     tolerance: Duration,
 }
 
-/// Why a message is not taken. Only `Mismatch` means that the content or the key was wrong.
+/// Why a message is rejected. Only `Mismatch` means that the content or the key is wrong.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The timestamp is no whole number.
-    #[error("the timestamp is no whole number")]
+    /// The timestamp is not an integer.
+    #[error("the timestamp is not an integer")]
     TimestampInvalid,
     /// The timestamp is further in the past than the tolerance.
-    #[error("the timestamp lies too far in the past: the message is old, or a clock is wrong")]
+    #[error("the timestamp is too far in the past: the message is old, or a clock is wrong")]
     TooOld,
     /// The timestamp is further in the future than the tolerance.
-    #[error("the timestamp lies too far in the future: a clock is wrong")]
+    #[error("the timestamp is too far in the future: a clock is wrong")]
     TooNew,
-    /// The header has no signature that the keys could check.
-    #[error("the header holds no signature of a kind that the keys can check")]
+    /// The header has no signature of a supported kind.
+    #[error("the header has no signature of a kind that the keys can verify")]
     NoUsableSignature,
-    /// No signature fits the message and the keys.
-    #[error("no signature fits the message and the keys")]
+    /// No signature matches the message and the keys.
+    #[error("no signature matches the message and the keys")]
     Mismatch,
 }
 
@@ -84,12 +83,12 @@ impl VerifyingKey {
         }
     }
 
-    /// A secret of any length: that of another sender is not ours to judge.
+    /// A secret of any length, for other senders.
     pub(crate) fn shared(secret: Zeroizing<Vec<u8>>) -> Self {
         Self(KeyKind::Hmac(secret))
     }
 
-    /// The secret, where it is a shared one.
+    /// The secret, if it is a shared one.
     pub(crate) fn secret(&self) -> Option<&[u8]> {
         match &self.0 {
             KeyKind::Hmac(secret) => Some(secret),
@@ -145,7 +144,7 @@ impl Verifier {
         Self { keys: vec![key], ..*self }
     }
 
-    /// Takes the three headers as they came, the body's exact bytes, and the time of day.
+    /// Verifies the three headers, the exact bytes of the body, and the time of day.
     pub fn verify(
         &self,
         id: &str,
@@ -155,13 +154,16 @@ impl Verifier {
         now_secs: i64,
     ) -> Result<(), VerifyError> {
         self.check_timestamp(timestamp, TimeUnit::Seconds, now_secs)?;
-        let given: Vec<_> =
-            signatures.split_ascii_whitespace().take(MAX_SIGNATURES).filter_map(Given::standard).collect();
+        let signatures: Vec<_> = signatures
+            .split_ascii_whitespace()
+            .take(MAX_SIGNATURES)
+            .filter_map(DecodedSignature::standard)
+            .collect();
         let head = format!("{id}.{timestamp}.");
-        self.check_signatures(HashKind::Sha256, &given, &[head.as_bytes(), body])
+        self.check_signatures(HashKind::Sha256, &signatures, &[head.as_bytes(), body])
     }
 
-    /// Takes a header `t=…,v1=…` as it came ([`Scheme::Timestamped`](crate::Scheme)).
+    /// Verifies a header `t=…,v1=…` ([`Scheme::Timestamped`](crate::Scheme)).
     pub fn verify_timestamped(
         &self,
         hash: HashKind,
@@ -169,21 +171,22 @@ impl Verifier {
         body: &[u8],
         now_secs: i64,
     ) -> Result<(), VerifyError> {
-        let Timestamped { time, given } = Timestamped::read(header).ok_or(VerifyError::TimestampInvalid)?;
+        let Timestamped { time, signatures } =
+            Timestamped::read(header).ok_or(VerifyError::TimestampInvalid)?;
         self.check_timestamp(time, TimeUnit::Seconds, now_secs)?;
         let head = format!("{time}.");
-        self.check_signatures(hash, &given, &[head.as_bytes(), body])
+        self.check_signatures(hash, &signatures, &[head.as_bytes(), body])
     }
 
-    /// Takes a signature of the body alone in hexadecimal ([`Scheme::Hex`](crate::Scheme)). It holds for
-    /// ever: only the receiver's own memory tells a message from its copy.
+    /// Verifies a hexadecimal signature of the body alone ([`Scheme::Hex`](crate::Scheme)). It never expires: only the
+    /// receiver's record of ids detects a copy.
     pub fn verify_hex(&self, hash: HashKind, signature: &str, body: &[u8]) -> Result<(), VerifyError> {
-        self.check_signatures(hash, &Given::hex(signature), &[body])
+        self.check_signatures(hash, &DecodedSignature::hex(signature), &[body])
     }
 
     /// The same in base64 ([`Scheme::Base64`](crate::Scheme)).
     pub fn verify_base64(&self, hash: HashKind, signature: &str, body: &[u8]) -> Result<(), VerifyError> {
-        self.check_signatures(hash, &Given::base64(signature), &[body])
+        self.check_signatures(hash, &DecodedSignature::base64(signature), &[body])
     }
 
     pub(crate) fn check_timestamp(
@@ -192,7 +195,7 @@ impl Verifier {
         unit: TimeUnit,
         now_secs: i64,
     ) -> Result<(), VerifyError> {
-        // Digits only: `+5` and `-0` would parse, and their signed text is not what a sender writes.
+        // Digits only: `+5` and `-0` would parse, but no sender writes them.
         if timestamp.is_empty() || !timestamp.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(VerifyError::TimestampInvalid);
         }
@@ -212,27 +215,28 @@ impl Verifier {
     pub(crate) fn check_signatures(
         &self,
         hash: HashKind,
-        given: &[Given],
+        signatures: &[DecodedSignature],
         message: &[&[u8]],
     ) -> Result<(), VerifyError> {
         let mut usable = false;
         for key in &self.keys {
             let fits = match &key.0 {
                 KeyKind::Hmac(secret) => {
-                    let mut candidates = given.iter().filter_map(|given| given.hmac(hash)).peekable();
+                    let mut candidates =
+                        signatures.iter().filter_map(|signature| signature.hmac(hash)).peekable();
                     if candidates.peek().is_none() {
                         continue;
                     }
                     let expected = hash.hmac(secret, message);
-                    candidates.fold(false, |fits, given| fits | bool::from(given.ct_eq(&expected)))
+                    candidates.fold(false, |fits, signature| fits | bool::from(signature.ct_eq(&expected)))
                 }
                 KeyKind::Ed25519(key) => {
-                    let mut candidates = given.iter().filter_map(Given::ed25519).peekable();
+                    let mut candidates = signatures.iter().filter_map(DecodedSignature::ed25519).peekable();
                     if candidates.peek().is_none() {
                         continue;
                     }
                     let message = message.concat();
-                    candidates.any(|given| key.verify_strict(&message, given).is_ok())
+                    candidates.any(|signature| key.verify_strict(&message, signature).is_ok())
                 }
             };
             if fits {

@@ -104,7 +104,7 @@ fn files_that_a_former_version_left_open_are_closed_at_the_next_start() {
     assert!(!server.said().contains("open to others"), "{}", server.said());
 }
 
-/// Names, modes and contents. The index of the log is SQLite's own and made anew at every start.
+/// Names, modes and contents. SQLite creates the index of the log at every start.
 type Snapshot = BTreeMap<String, (u32, Vec<u8>)>;
 
 fn snapshot(folder: &Path) -> Option<Snapshot> {

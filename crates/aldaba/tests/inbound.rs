@@ -33,12 +33,12 @@ struct Sending {
     /// How often the server has been started, but for the first time.
     started: Mutex<usize>,
     came_back: Condvar,
-    told: Mutex<Told>,
+    told: Mutex<AnswerCounts>,
 }
 
 /// What the senders have heard.
 #[derive(Default)]
-struct Told {
+struct AnswerCounts {
     /// How often each event was answered as a new one.
     new: HashMap<usize, usize>,
     duplicates: usize,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the machine may add to a moment, beside the time for which it stands still.
+/// The delay that the machine may add, besides the time for which it hangs.
 const LATE: f64 = 0.4;
 
 /// When each attempt may come, in seconds after the one before: at the earliest and at the latest.

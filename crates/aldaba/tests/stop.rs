@@ -1,4 +1,4 @@
-//! SIGTERM: what is in flight may end, and nothing else begins.
+//! SIGTERM: requests in flight may finish, and nothing else starts.
 
 mod black_box;
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const LONGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 const READ: usize = 4 << 10;
 
 thread_local! {
@@ -72,7 +72,7 @@ impl Stream {
                 return Ok(Some(head));
             }
             searched = self.buffer.len();
-            if searched > LONGEST_HEAD {
+            if searched > MAX_HEAD_BYTES {
                 return Err(ErrorKind::InvalidData.into());
             }
             if self.read().await? == 0 {

@@ -22,7 +22,7 @@ apalis-worker send ADDRESS [WEBHOOK_URL]   puts a job into the queue, and prints
 apalis-worker work                         runs jobs until Ctrl-C";
 
 /// How often a job is tried. apalis does it 25 times if nothing is said.
-const MOST_ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 /// How often the worker looks for new jobs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long the worker waits at its end for webhooks that are not dispatched yet.
@@ -84,7 +84,7 @@ async fn run() -> Result<(), BoxDynError> {
 async fn enqueue(mut storage: Storage<Email>, to: &str, url: Option<&str>) -> Result<(), BoxDynError> {
     let email = Email { to: to.to_owned(), webhook_url: url.map(str::to_owned) };
     let id = Ulid::generate();
-    let task = TaskBuilder::new(email).task_id(TaskId::from_ulid(id)).max_attempts(MOST_ATTEMPTS);
+    let task = TaskBuilder::new(email).task_id(TaskId::from_ulid(id)).max_attempts(MAX_ATTEMPTS);
     storage.push_task(task.build()).await?;
     println!("{id}");
     Ok(())

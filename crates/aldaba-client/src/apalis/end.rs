@@ -1,4 +1,4 @@
-//! Whether a run of a job was its last one, as its queue sees it.
+//! Decides whether a run of a job was its last one for the queue.
 
 use crate::JobStatus;
 use apalis_core::error::{AbortError, BoxDynError, DeferredError, RetryAfterError};
@@ -8,17 +8,17 @@ use apalis_core::task::status::{AtomicStatus, Status};
 use serde::Serialize;
 use serde_json::Value;
 
-/// A run of a job. apalis shares what it knows about it, so that this sees it change.
+/// A run of a job. It shares the task's data with apalis, so it sees changes.
 #[derive(Debug)]
 pub(super) struct Run {
     status: AtomicStatus,
     attempts: Attempt,
-    /// Attempts that were made before this run.
+    /// Attempts before this run.
     before: usize,
     most_attempts: Option<usize>,
 }
 
-/// How a job has ended, with what the end was about.
+/// The end of a job, with its result or error.
 #[derive(Debug, PartialEq)]
 pub(super) struct End {
     pub(super) status: JobStatus,
@@ -26,7 +26,7 @@ pub(super) struct End {
     pub(super) error: Option<String>,
 }
 
-/// What a webhook says where a job has failed and a layer has hidden why.
+/// The error of a webhook whose job failed with an error that a layer has hidden.
 const HIDDEN: &str = "the job has failed; a layer of the worker made something else of its error";
 
 impl Run {
@@ -44,9 +44,9 @@ impl Run {
         self.status.load()
     }
 
-    /// A panic that was caught, or a timeout, drops the future in which apalis keeps a task's status, and the task would
-    /// be `Running` until its worker is gone. One that a layer refuses never gets so far: it would be `Queued` for as
-    /// long. This is what apalis itself makes of the same error.
+    /// A caught panic or a timeout drops the future in which apalis keeps a task's status; the task would stay `Running`
+    /// until its worker is gone. A task that a layer rejects would stay `Queued` as long. This sets the status that
+    /// apalis sets for the same error.
     pub(super) fn settle(&self, error: &BoxDynError) {
         let never_run = self.attempts.current() == self.before;
         if never_run || self.status() == Status::Running {
@@ -54,12 +54,12 @@ impl Run {
         }
     }
 
-    /// How the job has ended; not at all, if the queue runs it again. A queue without a count of attempts keeps nothing,
-    /// and never runs anything again.
+    /// The end of the job; `None` if the queue runs it again. A queue without a counter of attempts stores nothing and
+    /// never runs a job again.
     ///
-    /// The status is the queue's word, because that is what is stored and what decides whether the job runs again. What
-    /// a run came to is told where it agrees: a layer of the worker may have made a success of a failure, or the other
-    /// way round, without the queue knowing.
+    /// The status is the one that the queue stores, because it decides whether the job runs again. The result of the run
+    /// is reported only if it agrees: a layer of the worker may have turned a failure into a success, or the reverse,
+    /// without the queue.
     pub(super) fn end<Response: Serialize>(&self, came_to: &Result<Response, BoxDynError>) -> Option<End> {
         let status = self.ended()?;
         let (result, error) = match (status, came_to) {
@@ -71,7 +71,7 @@ impl Run {
         if (status == JobStatus::Completed) != came_to.is_ok() {
             tracing::warn!(
                 status = status.as_str(),
-                "a layer has changed what a job came to; its webhook tells what the queue stores"
+                "a layer has changed the result of a job; its webhook has the queue's status"
             );
         }
         Some(End { status, result, error })
@@ -88,19 +88,19 @@ impl Run {
     }
 }
 
-/// What a handler has returned, as JSON.
+/// The return value of a handler as JSON.
 fn output(response: &impl Serialize) -> Option<Value> {
     match serde_json::to_value(response) {
         Ok(Value::Null) => None,
         Ok(output) => Some(output),
         Err(error) => {
-            tracing::warn!(%error, "what a job has returned cannot be written as JSON; its webhook goes without");
+            tracing::warn!(%error, "the result of a job cannot be serialized as JSON; its webhook has no result");
             None
         }
     }
 }
 
-/// The words of an error, without those that apalis puts around it.
+/// The text of an error, without the text that apalis adds.
 fn words(error: &BoxDynError) -> String {
     let wrapped = error.is::<AbortError>() || error.is::<RetryAfterError>() || error.is::<DeferredError>();
     match error.source() {
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(run(Status::Failed, 1, Some(3)).ended(), None);
         assert_eq!(run(Status::Failed, 2, Some(3)).ended(), None);
         assert_eq!(run(Status::Failed, 3, Some(3)).ended(), Some(JobStatus::Failed));
-        // A crash counts as an attempt too, so that there may have been more.
+        // A crash counts as an attempt too, so there may have been more.
         assert_eq!(run(Status::Failed, 4, Some(3)).ended(), Some(JobStatus::Failed));
     }
 

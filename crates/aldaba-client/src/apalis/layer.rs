@@ -1,4 +1,4 @@
-//! The layer around a worker's jobs that tells how they ended.
+//! The layer around a worker's jobs that reports their ends.
 
 use super::WebhookJob;
 use super::end::{End, Run};
@@ -17,12 +17,12 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// The layer that tells the end of a worker's jobs, [once and at the end](super). A handle: clones share everything.
+/// The layer that reports the ends of a worker's jobs, [once and at the end](super). Clones share everything.
 #[derive(Clone, Debug)]
 pub struct JobWebhooks {
     dispatcher: Dispatcher,
     when: When,
-    /// How many ends are seen but not dispatched yet.
+    /// The number of ends that were seen and not dispatched yet.
     open: watch::Sender<usize>,
 }
 
@@ -33,12 +33,13 @@ enum When {
 }
 
 impl JobWebhooks {
-    /// Tells an end when the queue has stored it. `backend` is asked whether it has: a clone of the worker's own.
+    /// Reports an end after the queue has stored it. The layer polls `backend`, a clone of the worker's own.
     ///
-    /// A worker that is killed in the moment between leaves a job that is done and a webhook that is never sent;
-    /// [`before_stored`](Self::before_stored) has no such moment.
+    /// If a worker is killed between the two, the job is done and its webhook is never sent.
+    /// [`before_stored`](Self::before_stored) has no such gap.
     ///
     /// # Panics
+    ///
     /// Outside of a tokio runtime.
     #[must_use]
     pub fn after_stored<B, Compact>(dispatcher: Dispatcher, backend: B) -> Self
@@ -50,11 +51,11 @@ impl JobWebhooks {
         Self::new(dispatcher, When::AfterStored { queue, runtime })
     }
 
-    /// Tells an end before the queue stores it: the job waits for Aldaba to take it, as long as the dispatcher's
-    /// [first try](crate::DispatcherBuilder::first_try) may take. For every backend.
+    /// Reports an end before the queue stores it: the job waits for Aldaba, up to the dispatcher's [first
+    /// try](crate::DispatcherBuilder::first_try). Works with every backend.
     ///
-    /// A worker that is killed in the moment between runs the job again, after its webhook has gone out. A second end
-    /// like the first is not sent again, as long as Aldaba knows the first one's idempotency key.
+    /// If a worker is killed between the two, the job runs again after its webhook was sent. A second end with the same
+    /// status is not sent again while Aldaba remembers the idempotency key of the first.
     #[must_use]
     pub fn before_stored(dispatcher: Dispatcher) -> Self {
         Self::new(dispatcher, When::BeforeStored)
@@ -64,14 +65,14 @@ impl JobWebhooks {
         Self { dispatcher, when, open: watch::Sender::new(0) }
     }
 
-    /// For when the worker has stopped: waits until all ends are stored and Aldaba has taken them, but not longer than
-    /// `limit` for either. What is left then is lost with the process; the dispatcher's part of it is returned.
+    /// Waits after the end of the worker until all ends are stored and Aldaba has accepted them, up to `limit` for each.
+    /// The remaining ends are lost with the process; those of the dispatcher are returned.
     pub async fn finish(&self, limit: Duration) -> Leftover {
         let mut open = self.open.subscribe();
         if tokio::time::timeout(limit, open.wait_for(|open| *open == 0)).await.is_err() {
             tracing::warn!(
                 jobs = *self.open.borrow(),
-                "ended jobs whose end is not stored in time; no webhook"
+                "the ends of jobs were not stored in time; no webhook is sent"
             );
         }
         self.dispatcher.shutdown(limit).await
@@ -94,12 +95,12 @@ impl JobWebhooks {
     }
 
     async fn dispatch(&self, end: JobEnd) {
-        // The dispatcher logs what did not work.
+        // The dispatcher logs failures.
         self.dispatcher.dispatch_end(end).await;
     }
 }
 
-/// One end that is seen but not dispatched yet.
+/// Counts one end until it is dispatched.
 struct Open(watch::Sender<usize>);
 
 impl Open {
@@ -123,7 +124,7 @@ impl<S> Layer<S> for JobWebhooks {
     }
 }
 
-/// Runs jobs, and tells how they ended. Made by [`JobWebhooks`].
+/// Runs jobs and reports their ends. Created by [`JobWebhooks`].
 #[derive(Clone, Debug)]
 pub struct ReportEnds<S> {
     inner: S,
@@ -157,7 +158,7 @@ where
             if let Some((id, job)) = job
                 && let Some(End { status, result, error }) = run.end(&result)
             {
-                // Now: until it is stored, time may pass.
+                // The time of the end, not of its storage.
                 let completed_at = Some(clock::timestamp());
                 let result = result.map(Into::into);
                 let end = JobEnd { result, error, completed_at, ..JobEnd::new(&job, status) };
@@ -168,14 +169,11 @@ where
     }
 }
 
-/// The job that a task is, if somebody wants to know how it ends.
+/// The job of a task, if it has a webhook URL.
 fn job<Args: WebhookJob>(task: &Task<Args>) -> Option<(TaskId, Job)> {
     let url = task.args.webhook_url().filter(|url| !url.is_empty())?.to_owned();
     let Some(id) = task.task_id() else {
-        tracing::warn!(
-            job_type = task.args.job_type(),
-            "a job without an id; no webhook can tell of its end"
-        );
+        tracing::warn!(job_type = task.args.job_type(), "a job has no id; no webhook is sent");
         return None;
     };
     let job = Job { id: id.to_string(), job_type: task.args.job_type().to_owned(), webhook_url: Some(url) };

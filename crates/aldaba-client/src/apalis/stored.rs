@@ -1,4 +1,4 @@
-//! Whether the end of a job is in its queue.
+//! Polls a queue until the end of a job is stored.
 
 use apalis_core::backend::FetchById;
 use apalis_core::error::BoxDynError;
@@ -10,27 +10,27 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon the queue is asked again, at first; then twice as long each time.
-const FIRST_WAIT: Duration = Duration::from_millis(5);
-/// And never longer than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// How long an end may take to be stored. A worker with much in its memory can take hours; one that is dead never does.
-const MOST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// The first delay between two polls; it doubles each time.
+const FIRST_POLL_DELAY: Duration = Duration::from_millis(5);
+/// The maximum delay between two polls.
+const MAX_POLL_DELAY: Duration = Duration::from_secs(1);
+/// How long an end may take to be stored. A worker with many tasks in memory can take hours; a dead one never stores it.
+const STORE_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 type Ask = dyn Fn(TaskId) -> BoxFuture<'static, Result<Option<Status>, BoxDynError>> + Send + Sync;
 
-/// A queue that says what it has stored.
+/// A queue that can be polled.
 #[derive(Clone)]
 pub(super) struct JobQueue {
     ask: Arc<Ask>,
 }
 
-/// What a queue has stored of a job that has ended.
+/// The end of a job that a queue has stored.
 #[derive(Debug, PartialEq, Eq)]
 enum StoredEnd {
-    /// The end that was seen.
+    /// The end that this worker has seen.
     Same,
-    /// Another end: somebody else has run the job, too.
+    /// Another end: another worker has run the job too.
     Other,
     /// No end yet.
     Nothing,
@@ -52,31 +52,31 @@ impl JobQueue {
         Self { ask: Arc::new(ask) }
     }
 
-    /// Waits until the end of a job is stored. `false` if that end never will be.
+    /// Waits until the end of a job is stored. `false` if it never will be.
     pub(super) async fn has(&self, id: &TaskId, end: &Status) -> bool {
-        let waited = tokio::time::timeout(MOST_WAIT, self.found(id, end)).await;
+        let waited = tokio::time::timeout(STORE_TIMEOUT, self.found(id, end)).await;
         match waited {
             Ok(StoredEnd::Same) => return true,
-            Ok(_) => tracing::info!(job = %id, "another worker has run this job; this end is not told"),
+            Ok(_) => tracing::info!(job = %id, "another worker has run this job; this end is not reported"),
             Err(_) => {
-                tracing::warn!(job = %id, "the end of this job was never stored; no webhook tells of it");
+                tracing::warn!(job = %id, "the queue never stored the end of this job; no webhook is sent");
             }
         }
         false
     }
 
     async fn found(&self, id: &TaskId, end: &Status) -> StoredEnd {
-        let mut wait = FIRST_WAIT;
+        let mut wait = FIRST_POLL_DELAY;
         loop {
             match (self.ask)(id.clone()).await {
                 Ok(stored) => match found(stored.as_ref(), end) {
                     StoredEnd::Nothing => {}
                     there => return there,
                 },
-                Err(error) => tracing::warn!(job = %id, %error, "the queue does not say what it has stored"),
+                Err(error) => tracing::warn!(job = %id, %error, "the queue cannot be read; retrying"),
             }
             tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_POLL_DELAY);
         }
     }
 }
@@ -86,7 +86,7 @@ fn found(stored: Option<&Status>, end: &Status) -> StoredEnd {
         Some(status) if status == end => StoredEnd::Same,
         Some(Status::Done | Status::Failed | Status::Killed) => StoredEnd::Other,
         Some(_) => StoredEnd::Nothing,
-        // A queue removes only what has ended.
+        // A queue removes only jobs that have ended.
         None => StoredEnd::Same,
     }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn read(address: SocketAddr) -> Value {
 }
 
 pub(crate) fn operations(document: &Value) -> BTreeSet<Operation> {
-    // What lies beside the API is for senders, who have no client of ours.
+    // Routes outside of the API are for senders, which do not use this client.
     let paths =
         document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/api/v1/"));
     paths

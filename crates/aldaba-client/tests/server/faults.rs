@@ -88,7 +88,7 @@ async fn retry_after_is_obeyed() {
         sent.unwrap();
         assert!(took >= Duration::from_secs(1), "{status}: {took:?}");
     }
-    // More than the call has time for is told at once.
+    // A wait longer than the call's time limit is reported at once.
     proxy.plan([Fault::Answer(429, Some(3600), BUSY)]);
     let (shown, took) = timed(client.app("acme").get()).await;
     let error = shown.unwrap_err();

@@ -1,4 +1,4 @@
-//! The dispatcher while Aldaba hangs, is away, or somebody else answers in its place.
+//! The dispatcher while Aldaba hangs, is down, or is replaced by another server.
 
 use crate::proxy::{Fault, Proxy};
 use crate::running::{Running, client_of, free_address, timed};

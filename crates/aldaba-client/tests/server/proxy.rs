@@ -1,4 +1,4 @@
-//! A wire between client and server that notes what goes over it, and can be cut.
+//! A proxy between client and server that records requests, and can inject faults.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
@@ -25,11 +25,11 @@ pub(crate) enum Fault {
     CutRequest,
     /// The server does not get it, and the connection stays.
     HoldRequest,
-    /// Somebody says this, with `Retry-After`.
+    /// Answers this, with `Retry-After`.
     Answer(u16, Option<u32>, &'static str),
-    /// Somebody is busy, says so in HTML, and asks to be left alone until this moment.
+    /// Answers busy in HTML, with a `Retry-After` date.
     BusyUntil(SystemTime),
-    /// Somebody talks without end.
+    /// Answers without end.
     Endless(u16),
 }
 

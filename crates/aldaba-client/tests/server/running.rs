@@ -35,7 +35,7 @@ pub(crate) fn client_of(address: SocketAddr) -> Client {
     Client::new(&format!("http://{address}"), &token()).unwrap()
 }
 
-/// Where nobody listens, yet.
+/// An address with a closed port.
 pub(crate) fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error as _, Visitor, value::Error as NoField};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads nothing; it only hears which fields a struct asks for.
+/// A deserializer that only records the field names of a struct.
 struct Listener<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Listener<'_> {
@@ -190,7 +190,7 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
         "v1.operational-webhook.endpoint.list" => Ordered,
         "v1.policy.preview" => Preview,
     };
-    // Where it is one question, it is a method of its own.
+    // A route with one purpose has its own method.
     let alone = [
         ("v1.application.create", "get_if_exists"),
         ("v1.delivery.get", "with_content"),
@@ -205,7 +205,7 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
     queries
 }
 
-/// What every body of an error or of nothing is made of, and what is a part of others only.
+/// Schemas of errors and empty bodies, and those that are only parts of others.
 const KNOWN_OTHERWISE: [&str; 7] =
     ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "RetriesOut", "Status"];
 

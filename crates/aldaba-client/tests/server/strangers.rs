@@ -1,4 +1,4 @@
-//! Answers that are not Aldaba's: of a proxy, a firewall, a page of somebody else.
+//! Answers of other servers: of a proxy, a firewall, another page.
 
 use crate::proxy::{Fault, Proxy};
 use crate::running::{Running, client_of, timed};
@@ -40,7 +40,7 @@ async fn the_retry_after_of_a_proxy_is_obeyed_as_seconds_and_as_a_date() {
     let (shown, took) = timed(client.app("acme").get()).await;
     shown.unwrap();
     assert!(took >= Duration::from_secs(2), "{took:?}");
-    // One that has passed is now, and one that is too far away is told at once.
+    // A time in the past means now, and one too far ahead is reported at once.
     proxy.plan([Fault::BusyUntil(SystemTime::UNIX_EPOCH), Fault::BusyUntil(in_seconds(3600))]);
     let (shown, took) = timed(client.app("acme").get()).await;
     let error = shown.unwrap_err();

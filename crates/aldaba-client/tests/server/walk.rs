@@ -75,7 +75,7 @@ async fn endpoints(client: &Client) {
         uid: Some("books".into()),
         event_types: Some(vec!["invoice.paid".into()]),
         policy: Some("standard".into()),
-        // Nobody listens there, so that deliveries fail and wait.
+        // The port is closed, so that deliveries fail and wait.
         ..NewEndpoint::new("https://127.0.0.1:9/hook")
     };
     let made = app.endpoints().create(&new).await.unwrap();

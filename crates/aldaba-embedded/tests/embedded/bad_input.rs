@@ -1,4 +1,4 @@
-//! What is refused where it comes in: nothing of it is stored.
+//! Invalid input is rejected, and none of it is stored.
 
 use crate::{builder, event, start};
 use aldaba_embedded::{Dispatch, EndpointSpec, Error, Event};
@@ -72,7 +72,7 @@ async fn a_deleted_application_takes_nothing_more() {
 async fn a_blank_idempotency_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let app = start(folder.path()).await.application("customer").await.unwrap();
-    // As a key of its own it would make one event of all that have none.
+    // As a key, a blank one would merge all events without a key.
     for blank in ["", " ", "\t"] {
         let refused = app.send(event(1).idempotency_key(blank)).await.unwrap_err();
         assert!(matches!(refused, Error::Invalid { field: "idempotency_key", .. }), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What has died, and how it goes out again.
+//! The dead letter, and sending again.
 
 use super::wait_until;
 use crate::receiver::Receiver;

@@ -1,4 +1,4 @@
-//! Events: what is sent, to whom, how often.
+//! Events: their contents, their endpoints, their repeats.
 
 use crate::receiver::Receiver;
 use crate::{ended, event, start};

@@ -114,7 +114,7 @@ async fn a_second_shutdown_waits_for_the_first() {
     // The folder is free when it returns.
     let aldaba = start(folder.path()).await;
     assert_eq!(first.await.unwrap(), left);
-    // One that is given up has begun it all the same.
+    // A cancelled call has started the shutdown too.
     tokio::select! {
         biased;
         left = aldaba.shutdown(LIMIT) => panic!("it took no time: {left:?}"),
@@ -155,7 +155,7 @@ async fn a_cancelled_send_leaves_the_engine_intact() {
     for number in 0..20 {
         let event = event(number).id(format!("e{number}")).idempotency_key(format!("k{number}"));
         let given_up = tokio::time::timeout(Duration::ZERO, app.send(event.clone())).await;
-        // Sent again under its key it is there, whatever became of the first one.
+        // A repeat with its key finds it, whatever happened to the first call.
         let sent = app.send(event).await.unwrap();
         if let Ok(first) = given_up {
             assert_eq!(first.unwrap().id, sent.id);

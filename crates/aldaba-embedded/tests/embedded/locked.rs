@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nobody else can write until this is dropped.
+/// Locks the database for all other writers until it is dropped.
 fn held(folder: &Path) -> Connection {
     let connection = Connection::open(folder.join("aldaba.db")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -1,4 +1,4 @@
-//! A receiver on a thread of its own, apart from every runtime that a test has.
+//! A receiver on its own thread, outside of every runtime of a test.
 
 use aldaba_embedded::{Verifier, VerifyError, VerifyingKey};
 use std::io::{BufRead, BufReader, Write};

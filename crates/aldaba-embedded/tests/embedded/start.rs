@@ -1,4 +1,4 @@
-//! What is given to the builder, and what of it is refused.
+//! The options of the builder, and invalid ones.
 
 use super::wait_until;
 use crate::receiver::Receiver;
@@ -147,7 +147,7 @@ async fn private_addresses_are_closed_until_they_are_allowed() {
     drop(app);
     aldaba.shutdown(LIMIT).await;
 
-    // Closed again, what is there already is not reached either.
+    // After it is forbidden again, existing endpoints are not reached either.
     let closed = closed().allow_private_networks(true).allow_private_networks(false);
     let app = closed.start().await.unwrap().application("customer").await.unwrap();
     let sent = app.send(event(2)).await.unwrap();

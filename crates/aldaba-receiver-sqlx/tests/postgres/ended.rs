@@ -6,9 +6,9 @@ use aldaba_receiver_sqlx::{SqlxPostgresLedger, SqlxPostgresTransaction};
 use futures_util::FutureExt;
 use sqlx::Acquire;
 
-/// A part that is given up while it begins.
+/// Cancels a part while it begins.
 fn drop_a_begin(work: &mut SqlxPostgresTransaction) {
-    // A server that answers at once leaves nothing to give up: that part ends as it should, and the next one is tried.
+    // If the server answers too fast, the part succeeds, and the next one is tried.
     for _ in 0..1000 {
         if work.transaction().begin().now_or_never().is_none() {
             return;
@@ -60,7 +60,7 @@ async fn a_connection_writes_as_before_when_it_goes_back() {
                     _ => drop(work.complete().await),
                 }
             }
-            // Without a transaction, and then with one of its own.
+            // Without a transaction, and then in its own.
             sqlx::query("DELETE FROM webhook_events").execute(&pool).await.unwrap();
             let mut transaction = pool.begin().await.unwrap();
             sqlx::query("DELETE FROM effects").execute(&mut *transaction).await.unwrap();

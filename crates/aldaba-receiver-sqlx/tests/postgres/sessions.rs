@@ -24,7 +24,7 @@ async fn writes(pool: &PgPool, when: &str) {
     transaction.commit().await.unwrap();
 }
 
-/// sqlx tells the next one who asks of the error that nobody has waited for.
+/// sqlx reports an unread error to the next statement.
 #[tokio::test]
 async fn a_connection_writes_as_before_after_a_statement_that_was_given_up_and_failed() {
     let database = Database::set().await;
@@ -132,7 +132,7 @@ async fn a_mark_without_a_payload_is_a_mark() {
     assert!(matches!(claim, Ok(Claim::Duplicate)), "{claim:?}");
 }
 
-/// A careful administrator may want that. Marks are written all the same.
+/// A careful administrator may set that. Marks are still written.
 #[tokio::test]
 async fn a_database_with_read_only_transactions_by_default_works() {
     let database = Database::set().await;

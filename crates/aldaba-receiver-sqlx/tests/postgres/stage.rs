@@ -22,7 +22,7 @@ pub(crate) const FAILS: &str = "DO 'BEGIN PERFORM pg_sleep(0.01); RAISE EXCEPTIO
 
 pub(crate) const TAKES_LONG: &str = "SELECT pg_sleep(0.03)";
 
-/// A database of its own, with a ledger and a table in which the handlers' effects are counted.
+/// A separate database, with a ledger and a table that counts the handlers' effects.
 pub(crate) struct Database {
     pub(crate) url: String,
     pub(crate) ledger: SqlxPostgresLedger,
@@ -58,7 +58,7 @@ impl Database {
         pool(&self.url, connections).await
     }
 
-    /// A connection beside those of the ledger.
+    /// A connection outside of the ledger's pool.
     pub(crate) async fn run(&self, statements: &str) {
         let mut connection = PgConnection::connect(&self.url).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await.unwrap();
@@ -76,7 +76,7 @@ impl Database {
         new(self.ledger.claim(event, WAIT_TIMEOUT).await)
     }
 
-    /// Does something with this database from beside it.
+    /// Executes a statement on another connection.
     async fn administer(&self, statement: impl Fn(&str) -> String) {
         let (server, name) = self.url.rsplit_once('/').unwrap();
         let mut connection = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
@@ -125,7 +125,7 @@ impl Stage for Database {
         self.count("webhook_events", event_id).await
     }
 
-    /// The server stays, for the other tests; this database takes nobody any more.
+    /// The server stays up for other tests; this database accepts no connections.
     async fn take_down(&self) {
         self.administer(|name| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false")).await;
         self.administer(|name| {

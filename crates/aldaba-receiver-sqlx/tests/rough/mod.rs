@@ -16,7 +16,7 @@ const CONNECTIONS: u32 = 3;
 /// After so many tries an event is handled as it should be.
 const ROUGH_TRIES: usize = 3;
 
-/// What is thrown is the same for the same seed; what comes between the statements of three workers is not.
+/// The numbers are the same for the same seed; the interleaving of three workers is not.
 struct Dice(u64);
 
 impl Dice {
@@ -44,7 +44,7 @@ async fn part(work: &mut OurTransaction, dice: &mut Dice) -> sqlx::Result<()> {
     }
 }
 
-/// Whatever fails, it goes on.
+/// Continues after every failure.
 async fn step(work: &mut OurTransaction, attempt: &str, dice: &mut Dice) {
     let stray = format!("INSERT INTO strays VALUES ('{attempt}')");
     let (short, long) = (dice.pause(300), dice.pause(5000));

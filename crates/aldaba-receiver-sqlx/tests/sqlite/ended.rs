@@ -36,7 +36,7 @@ async fn database() -> Database {
     database
 }
 
-/// A part that is given up while it begins, unless the other thread is quick.
+/// Cancels a part while it begins, unless the other thread is too fast.
 fn drop_a_begin(work: &mut SqlxSqliteTransaction) {
     drop(work.transaction().begin().now_or_never());
 }

@@ -1,4 +1,4 @@
-//! The ledger in SQLite, on a real file: the suite that every ledger has to pass, and what is sqlx's own.
+//! The ledger in SQLite, on a real file: the suite of every ledger, and tests of sqlx.
 
 #![cfg(feature = "sqlite")]
 

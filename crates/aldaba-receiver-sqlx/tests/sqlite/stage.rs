@@ -57,7 +57,7 @@ impl Database {
         self.options().connect().await.unwrap()
     }
 
-    /// On a connection beside those of the ledger.
+    /// On a connection outside of the ledger's pool.
     pub(crate) async fn run(&self, statements: &'static str) {
         sqlx::raw_sql(statements).execute(&mut self.connection().await).await.unwrap();
     }

@@ -32,7 +32,7 @@ const POINTS: [&str; 2] = ["begun", "effect"];
 
 const BOTH: [Kind; 2] = [Kind::Redis, Kind::KeyValue];
 
-/// Trials of which each has a server of its own, and mostly waits.
+/// Each trial has its own server, and mostly waits.
 fn side_by_side<C: Copy + Send>(cases: &[C], trial: impl Fn(C) + Sync) {
     std::thread::scope(|scope| {
         for case in cases {

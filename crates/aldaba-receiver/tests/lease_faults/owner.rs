@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a copy waits for the end of another's work.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What an owner is told when it is started.
+/// The options of an owner.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     pub(crate) ledger: Kind,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     KeyValue,
 }
 
-/// What a handler does beside its effect.
+/// The behaviour of a handler besides its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// It does not look whether its lease is lost.

@@ -21,7 +21,7 @@ pub(crate) const BEYOND: Duration = Duration::from_millis(1500);
 /// How long a trial waits for something that must come.
 const PATIENT: Duration = Duration::from_secs(60);
 
-/// How often a sender sends what was not accepted.
+/// How often a sender repeats an event that was not accepted.
 const TRIES: usize = 50;
 
 /// How many rounds of each trial there are: `ALDABA_LEASE_TRIALS`.
@@ -73,7 +73,7 @@ impl Trial {
         effects
     }
 
-    /// How many effects there are beside the first of each event. None is lost.
+    /// The number of effects beyond the first of each event. No event is lost.
     #[track_caller]
     pub(crate) fn doubles(&self) -> usize {
         let effects = self.effects();
@@ -216,7 +216,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // It may have ended, or stand still.
+        // It may have ended, or be paused.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! Leases in a key-value store: records, owners, expiry. Time moves only when it is told to.
+//! Leases in a key-value store: records, owners, expiry. The clock is paused.
 
 use crate::scene::*;
 use crate::stores::{Distant, Edge, Shelf};
@@ -227,7 +227,7 @@ async fn an_event_whose_store_panics_while_it_is_marked_is_counted() {
 async fn an_operation_with_a_lost_answer_is_recognized() {
     let (shelf, leases) = set();
     shelf.lose_answers(1);
-    // The claim does not know what became of it, and gives it back.
+    // The claim does not know whether it was granted, and releases it.
     assert_eq!(verdict(&leases, &event("a")).await, Verdict::Unavailable);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(record(&shelf)["status"], "failed");

@@ -1,4 +1,4 @@
-//! Leases in Redis and in key-value stores: the suite on both, and what is their own.
+//! Leases in Redis and in key-value stores: the suite of every ledger, and their own tests.
 
 #![cfg(all(feature = "axum", feature = "redis"))]
 

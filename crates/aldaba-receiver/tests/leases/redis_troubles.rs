@@ -1,4 +1,4 @@
-//! Leases in a Redis that is down, stands still, or loses connections and answers.
+//! Leases in a Redis that is down, is paused, or loses connections and answers.
 
 use crate::scene::*;
 use crate::suite::polling::{still_waits, wait_until};
@@ -14,7 +14,7 @@ use test_servers::Redis;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A lease that lives through what is done here, and answers that are soon missed.
+/// A lease that outlives the test, with short timeouts.
 fn soon() -> RedisOptions {
     let times = LeaseTimes { answer: millis(400), ..LeaseTimes::default() };
     RedisOptions { times, ..RedisOptions::default() }
@@ -173,7 +173,7 @@ async fn a_password_is_shown_nowhere() {
     }
 }
 
-/// Forwards to the server, until it swallows what is said on the connections there are.
+/// Forwards to the server, until it drops all data of the present connections.
 struct Proxy {
     address: SocketAddr,
     swallows: Arc<AtomicBool>,
@@ -229,7 +229,7 @@ async fn a_connection_that_the_network_has_swallowed_is_replaced() {
     assert!(proxy.taken.load(Ordering::Relaxed) <= 3, "{:?}", proxy.taken);
 }
 
-/// A connection that is cut before the answer of every other script comes back.
+/// A connection that is cut before the answer of every second script.
 #[derive(Clone)]
 struct LosesAnswers {
     inner: MultiplexedConnection,

@@ -117,7 +117,7 @@ impl KeyValueStore for Shelf {
     }
 }
 
-/// The same behind a network: what was sent is done, whether or not anybody still waits for the answer.
+/// A store behind a network: a sent operation is executed even if its caller is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Distant {
     pub(crate) shelf: Shelf,

@@ -72,7 +72,7 @@ async fn microsoft_graph_gets_the_decoded_text_back() {
     assert!(answer.nosniff && answer.content_type.starts_with("text/plain"), "{}", answer.content_type);
 }
 
-/// What is no challenge goes the way of all requests.
+/// A request that is not a challenge is handled as usual.
 #[tokio::test]
 async fn a_challenge_of_another_kind_is_no_challenge() {
     let graph = "/webhooks?validationToken=abc";

@@ -1,4 +1,4 @@
-//! Settings and callers that nobody should have, and that must not do harm.
+//! Extreme settings and callers, which must do no harm.
 
 use crate::suite::polling::still_waits;
 use aldaba_receiver::inbound::{Inspector, Place, Recipe};

@@ -1,4 +1,4 @@
-//! What handlers take and return, and what they are told where something is missing.
+//! The arguments and results of handlers, and their errors.
 
 use crate::suite::client::{Sent, inspector};
 use aldaba_receiver::axum::EventJson;
@@ -134,7 +134,7 @@ impl Ledger for OtherLedger {
     }
 }
 
-/// A service of tower that takes the work by hand, and says what came of it.
+/// A tower service that takes the work itself, and reports the result.
 async fn taken<L: Ledger>(request: Request<Full<Bytes>>) -> Result<Response<String>, Infallible> {
     let first = Held::<L>::of(request.extensions());
     let text = match &first {

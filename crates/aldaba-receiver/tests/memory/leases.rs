@@ -1,4 +1,4 @@
-//! Leases in memory: owners, expiry and renewal. Time moves only when it is told to.
+//! Leases in memory: owners, expiry and renewal. The clock is paused.
 
 use aldaba_receiver::inbound::{Inspector, Recipe};
 use aldaba_receiver::lease::{MemoryLease, MemoryLeases};

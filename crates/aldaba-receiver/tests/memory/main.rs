@@ -1,4 +1,4 @@
-//! The suite on leases in memory, and what is the same for every ledger.
+//! The suite with leases in memory, and tests that are the same for every ledger.
 
 #![cfg(feature = "axum")]
 

@@ -131,7 +131,7 @@ async fn serializable_copies_wait_for_each_other_too() {
     work.complete().await.unwrap();
     assert!(matches!(copy.await.unwrap(), Claim::Duplicate));
 
-    // Each reads what the other writes: one of the two must not come true.
+    // Each reads what the other writes: one of the two must not commit.
     database.run("INSERT INTO effects VALUES ('a'), ('b')").await;
     let (one, two) =
         (database.claim_new(&event("evt_2")).await, new(other.claim(&event("evt_3"), WAIT_TIMEOUT).await));

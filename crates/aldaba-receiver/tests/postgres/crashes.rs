@@ -67,13 +67,13 @@ async fn a_server_that_crashes_around_the_commit_leaves_all_or_nothing() {
     println!("{before} were rolled back, {after} committed");
 }
 
-/// A database may be told to answer before a commit is on the disk. What is answered to a sender must be.
+/// A database may answer before a commit is on disk. An event that is answered must be.
 #[tokio::test(flavor = "multi_thread")]
 async fn answered_events_survive_a_crash_with_asynchronous_commits() {
     let database = Database::alone().await;
     let (_, name) = database.url.rsplit_once('/').unwrap();
     database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
-    // The server writes late what nobody waits for.
+    // The server delays asynchronous writes.
     database.run("ALTER SYSTEM SET wal_writer_delay = '10s'").await;
     database.run("SELECT pg_reload_conf()").await;
     let ledger = database.another_ledger();

@@ -1,4 +1,4 @@
-//! What is in the table.
+//! The contents of the table.
 
 use crate::stage::{Database, WAIT_TIMEOUT, event, event_with};
 use crate::suite::polling::wait_until;
@@ -164,13 +164,13 @@ async fn rust_and_postgres_agree_on_what_is_json_and_what_is_equal() {
         let payload = Payload::new(&Bytes::from(text.clone()), Keep::Payload);
         let kept = payload.kept().into_owned();
         whole += usize::from(kept == text);
-        // Whatever is to be kept can be.
+        // Every body can be stored.
         let query = "SELECT $1::text::jsonb = $2::text::jsonb, ($1::text::jsonb)::text";
         let row = client.query_one(query, &[&kept, &previous]).await.unwrap_or_else(|error| {
             panic!("PostgreSQL does not take {kept}: {error:?}");
         });
         assert_eq!(payload.is_kept_as(&previous), row.get::<_, bool>(0), "{kept}\n{previous}");
-        // What comes back is written differently, and the same.
+        // The stored JSON is spelled differently, and equal.
         let returned: String = row.get(1);
         assert!(payload.is_kept_as(&returned), "{kept}\n{returned}");
         equal += usize::from(returned != kept);

@@ -1,4 +1,4 @@
-//! Handlers that give up what they have begun, go on after errors, and end in every way there is.
+//! Handlers that cancel their statements, continue after errors, and end in every possible way.
 
 use crate::stage::{Database, WAIT_TIMEOUT, effect, event};
 use aldaba_receiver::transactional::{PostgresLedger, PostgresTransaction};
@@ -35,7 +35,7 @@ impl Dice {
     }
 }
 
-/// A part that writes what must not stay, unless it is released; and is given up anywhere.
+/// A part whose writes must not stay unless it is released; it is cancelled at any point.
 async fn part(work: &mut PostgresTransaction, attempt: &str, dice: &mut Dice) {
     let pause = dice.pause(1500);
     let releases = dice.throw(2) == 0;
@@ -52,7 +52,7 @@ async fn copy(work: &PostgresTransaction) -> Result<(), tokio_postgres::Error> {
     sink.send(Bytes::from_static(b"half a li")).await
 }
 
-/// Whatever fails, it goes on.
+/// Continues after every failure.
 async fn step(work: &mut PostgresTransaction, attempt: &str, dice: &mut Dice) {
     let pause = dice.pause(5000);
     match dice.throw(6) {

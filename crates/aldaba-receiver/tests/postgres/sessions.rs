@@ -66,7 +66,7 @@ async fn session_settings_of_a_handler_end_with_it() {
     }
 }
 
-/// A careful administrator may want that. Marks are written all the same.
+/// A careful administrator may set that. Marks are still written.
 #[tokio::test]
 async fn a_database_with_read_only_transactions_by_default_works() {
     let database = Database::set().await;

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls, Row};
 /// How long a test's claim waits unless the wait is what it is about.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A database of its own, with a ledger and a table in which the handlers' effects are counted.
+/// A separate database, with a ledger and a table that counts the handlers' effects.
 pub(crate) struct Database {
     pub(crate) server: Arc<Postgres>,
     pub(crate) url: String,
@@ -35,7 +35,7 @@ impl Database {
         Self::on(tokio::task::spawn_blocking(shared).await.unwrap(), options).await
     }
 
-    /// On a server that nobody else has.
+    /// On a server of its own.
     pub(crate) async fn alone() -> Self {
         let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
         Self::on(Arc::new(server), |ledger| ledger).await
@@ -63,7 +63,7 @@ impl Database {
         (pool.clone(), Arc::new(PostgresLedger::new(pool)))
     }
 
-    /// A connection beside those of the ledger.
+    /// A connection outside of the ledger's pool.
     pub(crate) async fn client(&self) -> Client {
         connect(&self.url).await
     }
@@ -137,7 +137,7 @@ impl Stage for Database {
         self.count("webhook_events", event_id).await
     }
 
-    /// The server stays, for the other tests; this database takes nobody any more.
+    /// The server stays up for other tests; this database accepts no connections.
     async fn take_down(&self) {
         let (server, name) = self.url.rsplit_once('/').unwrap();
         let client = connect(&format!("{server}/postgres")).await;

@@ -120,7 +120,7 @@ async fn a_failed_savepoint_is_rolled_back_alone() {
 #[tokio::test]
 async fn a_handler_waits_for_locks_as_its_connection_does() {
     let database = Database::set().await;
-    // A pool of the program keeps what was set in its connections.
+    // The program's pool keeps settings of its connections.
     let (_pool, ledger) = database.ledger_over(1);
     let work = new(ledger.claim(&event("evt_1"), WAIT_TIMEOUT).await);
     assert_eq!(work.query_one("SHOW lock_timeout", &[]).await.unwrap().get::<_, String>(0), "0");
@@ -194,7 +194,7 @@ fn a_transaction_dropped_without_a_runtime_is_closed() {
     });
 }
 
-/// The layer drops the future of a claim whose sender has gone, where that was chosen.
+/// The layer drops the future of a claim when its sender disconnects, with `WhenSenderLeaves::Stop`.
 #[tokio::test]
 async fn a_claim_that_is_dropped_leaves_nothing_claimed() {
     let database = Database::set().await;

@@ -19,7 +19,7 @@ async fn database() -> Database {
     database
 }
 
-/// Neither in a further part nor in the same one, and whatever is begun anew.
+/// Neither in a further part nor in the same one, nor in a new transaction.
 #[tokio::test]
 async fn nothing_is_written_after_an_error_that_ends_the_transaction() {
     const WRITES: [&str; 5] = [

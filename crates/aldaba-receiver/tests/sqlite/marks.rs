@@ -1,4 +1,4 @@
-//! What is in the table, and how it is made.
+//! The contents of the table, and its creation.
 
 use crate::stage::{Database, WAIT_TIMEOUT, event, event_with, new};
 use aldaba_receiver::transactional::{Keep, SqliteLedger};

@@ -38,7 +38,7 @@ impl Database {
         Arc::new(SqliteLedger::open(&self.path).unwrap())
     }
 
-    /// A connection beside those of the ledger.
+    /// A connection outside of the ledger's pool.
     pub(crate) fn connection(&self) -> Connection {
         let connection = Connection::open(&self.path).unwrap();
         connection.busy_timeout(WAIT_TIMEOUT).unwrap();

@@ -32,7 +32,7 @@ pub(crate) async fn e6_old_marks_are_removed_and_counted<S: Stage>(stage: S) {
     assert_eq!(scene.receiver.clean(OLD).await.unwrap(), 0);
     assert_eq!(scene.counted.sum("aldaba_receiver_cleaned_marks_total", ""), 3);
     assert_eq!(scene.counted.sum("aldaba_receiver_cleanups_total", "done"), 3);
-    // What was done stays done; only that it was is forgotten.
+    // The effects stay; only the marks are removed.
     scene.left(&events[0], 1, 0).await;
     scene.left(&young, 1, 1).await;
     scene.send(&young).await.is_duplicate();

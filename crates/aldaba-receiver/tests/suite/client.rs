@@ -1,4 +1,4 @@
-//! A sender: it signs as Standard Webhooks says, and speaks HTTP over a socket of its own.
+//! A sender: it signs by Standard Webhooks, and speaks HTTP over a socket.
 
 use aldaba_receiver::inbound::{Inspector, Recipe, Secret};
 use aldaba_signature::SigningKey;
@@ -105,7 +105,7 @@ pub(crate) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// Sends a request on a connection of its own. Dropping the future closes the connection.
+/// Sends a request on a new connection. Dropping the future closes the connection.
 pub(crate) async fn send(to: SocketAddr, request: Request<Body>) -> Reply {
     let stream = TcpStream::connect(to).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -144,7 +144,7 @@ pub(crate) async fn a_handler_that_keeps_its_work_has_failed<S: Stage>(stage: S)
     scene.next([Act::WorkThenKeep]);
     scene.send(&event).await.is_refused(500);
     scene.left(&event, left_behind::<S>(), 0).await;
-    // The task that has it is still at it, as far as anybody knows.
+    // The task with the work may still be running.
     let reply = scene.send(&event).await;
     assert_eq!(reply.status, 409, "{reply:?}");
 }

@@ -33,7 +33,7 @@ pub(crate) async fn a_handler_stops_with_its_sender_where_that_was_chosen<S: Sta
     scene.waits_reach(1).await;
     request.abort();
     let _ = request.await;
-    // Nobody has released it: it ends because it is dropped.
+    // It was not released: it ends because it is dropped.
     scene.ends_reach(1).await;
     assert_eq!(scene.receiver.finish(PATIENT).await, 0);
     assert_eq!(scene.counted.events("dropped"), 1);

@@ -221,7 +221,7 @@ async fn handle<S: Stage>(
             return Err(Failure::new("ordered to fail"));
         }
     }
-    // The answer's body is the receiver's, whatever is said here.
+    // The receiver replaces the body of the answer.
     Ok("something else".into_response())
 }
 

@@ -1,4 +1,4 @@
-//! A ledger with a mistake that is often made: it marks an event in a transaction of its own, and works in another.
+//! A ledger with a frequent mistake: it marks an event in one transaction, and works in another.
 
 use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError, Work};
 use std::time::Duration;

@@ -29,7 +29,7 @@ pub(crate) trait Trial: Sized + Send + Sync + 'static {
 
     type Ledger: Ledger;
 
-    /// A database that nobody else has, with the three tables.
+    /// A separate database with the three tables.
     fn set() -> impl Future<Output = Self> + Send;
 
     /// Where a child finds it.

@@ -1,4 +1,4 @@
-//! A ledger that stands still where it is told to, so that a process can be killed there.
+//! A ledger that pauses at a requested point, so that the process can be killed there.
 
 use aldaba_receiver::{Claim, Event, Guarantee, Ledger, LedgerError};
 use std::convert::Infallible;
@@ -44,14 +44,14 @@ impl Point {
         NAMES.iter().find(|(point, _)| *point == self).unwrap().1
     }
 
-    /// Where an event asks to stand still.
+    /// The point at which an event requests a pause.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let asked = event.headers.get(HEADER)?.to_str().ok()?;
         NAMES.iter().find(|(_, name)| *name == asked).map(|(point, _)| *point)
     }
 }
 
-/// Stands still for ever, if this is where the event asks for it.
+/// Pauses forever, if the event requests this point.
 pub(crate) async fn here(point: Point, asked: Option<Point>) {
     if asked == Some(point) {
         println!("{SAID}");

@@ -1,8 +1,7 @@
-//! How a sender asks, before it sends events, whether a receiver is one.
+//! Challenges: requests by which a sender tests that a URL is a receiver.
 //!
-//! Each function says what to answer, or that the request is no challenge. What is sent back is never more than a
-//! short text without control characters; send it with the content type that the answer names, and with
-//! `X-Content-Type-Options: nosniff`, because it is somebody else's text.
+//! Each function returns the answer, or `None` for any other request. An answer is a short text without control
+//! characters. Send it with its content type and with `X-Content-Type-Options: nosniff`, because it is foreign text.
 
 use super::Secret;
 use crate::{HashKind, VerifyingKey, hex};
@@ -11,18 +10,18 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use subtle::ConstantTimeEq;
 
-/// The longest query that is looked at, in bytes.
+/// The maximum length of a query that is parsed, in bytes.
 pub const MAX_QUERY: usize = 4096;
-/// The longest text that is sent back, in bytes.
+/// The maximum length of an echoed text, in bytes.
 pub const MAX_TEXT: usize = 1024;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// What to answer.
+/// The answer to a challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status of HTTP: 200, or 403 where the challenge was not for us.
+    /// The HTTP status: 200, or 403 for a challenge with a wrong token.
     pub status: u16,
     /// The value of the header `content-type`.
     pub content_type: &'static str,
@@ -40,8 +39,8 @@ impl Answer {
     }
 }
 
-/// Slack's `url_verification`: a POST whose body holds a `challenge`. Only for a request whose signature held
-/// ([`Inspector::open`](super::Inspector::open) sees to that).
+/// Slack's `url_verification`: a POST whose body has a `challenge`. Call it only for a request with a valid signature
+/// ([`Inspector::open`](super::Inspector::open) does that).
 pub fn slack(body: &[u8]) -> Option<Answer> {
     slack_in(&serde_json::from_slice(body).ok()?)
 }
@@ -52,10 +51,10 @@ pub(crate) fn slack_in(document: &Value) -> Option<Answer> {
         .then(|| Answer::text(challenge))
 }
 
-/// Zoom's `endpoint.url_validation`: a POST whose `plainToken` is sent back with its HMAC. Only for a request whose
-/// signature held ([`Inspector::open`](super::Inspector::open) sees to that), and only for a token of letters, digits,
-/// `-`, `_`, `.` and `~`. Zoom signs its events with the same secret, over texts that contain colons: without
-/// that rule, a challenge could obtain a valid signature for a forged event.
+/// Zoom's `endpoint.url_validation`: a POST whose `plainToken` is returned with its HMAC. Call it only for a request with
+/// a valid signature ([`Inspector::open`](super::Inspector::open) does that). The token may have only letters, digits,
+/// `-`, `_`, `.` and `~`: Zoom signs its events with the same secret, over texts that contain colons, so another token
+/// could obtain a valid signature for a forged event.
 pub fn zoom(body: &[u8], secret: &Secret) -> Option<Answer> {
     zoom_answer(zoom_token(&serde_json::from_slice(body).ok()?)?, &secret.0)
 }
@@ -71,8 +70,8 @@ pub(crate) fn zoom_answer(token: &str, key: &VerifyingKey) -> Option<Answer> {
     Some(Answer { status: 200, content_type: JSON, body })
 }
 
-/// Meta's GET with `hub.mode=subscribe`, `hub.verify_token` and `hub.challenge` in the query. The token is the one
-/// that was typed in at Meta; an empty one fits nothing.
+/// Meta's GET with `hub.mode=subscribe`, `hub.verify_token` and `hub.challenge` in the query. The token is the one that
+/// was entered at Meta; an empty one matches nothing.
 pub fn meta(query: &str, verify_token: &str) -> Option<Answer> {
     let query = Query::read(query)?;
     let mode = query.one("hub.mode")?;
@@ -87,7 +86,7 @@ pub fn meta(query: &str, verify_token: &str) -> Option<Answer> {
     }
 }
 
-/// Microsoft Graph's POST with a `validationToken` in the query, whose decoded text is sent back. It is not signed.
+/// Microsoft Graph's POST with a `validationToken` in the query, whose decoded text is returned. It is not signed.
 pub fn microsoft_graph(query: &str) -> Option<Answer> {
     let token = Query::read(query)?.one("validationToken")?;
     let fits = (1..=MAX_TEXT).contains(&token.len()) && !token.chars().any(char::is_control);
@@ -102,12 +101,12 @@ fn is_token(text: &str) -> bool {
 struct Query<'a>(&'a str);
 
 impl<'a> Query<'a> {
-    /// What follows the `?`, with or without it.
+    /// The query, with or without the `?`.
     fn read(text: &'a str) -> Option<Self> {
         (text.len() <= MAX_QUERY).then(|| Self(text.strip_prefix('?').unwrap_or(text)))
     }
 
-    /// The value of a name that comes once; `None` too where it is no UTF-8.
+    /// The value of a name that is present once; `None` also if it is not UTF-8.
     fn one(&self, name: &str) -> Option<String> {
         let mut values = self.0.split('&').filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -120,7 +119,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// As forms write it: `+` is a space.
+/// Decodes a form: `+` is a space.
 fn decode(text: &str) -> Option<String> {
     let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
     percent_decode_str(&spaced).decode_utf8().ok().map(Cow::into_owned)

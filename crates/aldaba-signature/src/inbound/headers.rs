@@ -1,30 +1,29 @@
-/// The headers of a request, asked for by name in lower case.
+/// The headers of a request, by name in lower case.
 ///
-/// A closure `|name: &str| …` is one (or a reference to it, if it owns what it tells), and so is a slice of names and
-/// values. With the feature `http`, so is a reference to the `HeaderMap` of the `http` crate. What is given out
-/// lives as long as `'h`.
+/// Implemented by closures `|name: &str| …` (or a reference to one that owns its values) and by slices of names and
+/// values. With the feature `http`, also by a reference to the `HeaderMap` of the `http` crate. Returned values live as
+/// long as `'h`.
 pub trait Headers<'h>: Copy {
-    /// The header's value, where it came once and is text.
+    /// The value of a header that is present once and is text.
     fn get(&self, name: &str) -> Option<&'h str>;
 
-    /// The same, and why there is none. Only what can tell a repeated header from an absent one needs to say more
-    /// than [`Headers::get`].
+    /// The same, with the reason if there is none. Implement it if repeated headers can be distinguished from absent
+    /// ones.
     fn find(&self, name: &str) -> Found<'h> {
         self.get(name).map_or(Found::Absent, Found::Text)
     }
 }
 
-/// What came of a look for a header.
+/// The result of looking up a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'h> {
     /// The request does not have it.
     Absent,
     /// Its value, in visible ASCII.
     Text(&'h str),
-    /// It came more than once. Which one is meant would be a matter of opinion, and of two programs in a row each
-    /// may have its own.
+    /// It is present more than once. Two programs in a chain could choose different ones, so none is used.
     Repeated,
-    /// It holds bytes that are no visible ASCII.
+    /// It contains other bytes than visible ASCII.
     Unreadable,
 }
 
@@ -37,7 +36,7 @@ where
     }
 }
 
-/// Names in any case.
+/// Names are case-insensitive.
 impl<'h, N: AsRef<str>, V: AsRef<str>> Headers<'h> for &'h [(N, V)] {
     fn get(&self, name: &str) -> Option<&'h str> {
         self.find(name).text()
@@ -64,7 +63,7 @@ impl<'h> Headers<'h> for &'h http::HeaderMap {
 }
 
 impl<'h> Found<'h> {
-    /// One value, if there is no second.
+    /// The value, if there is exactly one.
     fn only(first: Option<Self>, second: Option<Self>) -> Self {
         if second.is_some() { Self::Repeated } else { first.unwrap_or(Self::Absent) }
     }
@@ -76,7 +75,7 @@ impl<'h> Found<'h> {
         }
     }
 
-    /// Spaces around a value are no part of it (HTTP says so), and an empty one is none.
+    /// Trims spaces (as HTTP defines), and treats an empty value as absent.
     pub(crate) fn trimmed(self) -> Self {
         match self {
             Self::Text(text) => match text.trim_matches([' ', '\t']) {

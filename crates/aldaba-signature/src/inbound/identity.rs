@@ -1,4 +1,4 @@
-//! The id and the type of an event whose signature held.
+//! The id and the type of an event with a valid signature.
 
 use super::{Found, Headers, Place, Recipe, Refusal};
 use crate::hex;
@@ -7,32 +7,32 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// The longest id, in bytes.
+/// The maximum length of an id, in bytes.
 pub const MAX_ID: usize = 255;
-/// The longest event type, in bytes.
+/// The maximum length of an event type, in bytes.
 pub const MAX_EVENT_TYPE: usize = 100;
 
-/// What an event says of itself.
+/// The id and type of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspected {
-    /// What its sender calls it, the same whenever it is sent again: 1 to [`MAX_ID`] visible ASCII characters.
+    /// The sender's id of the event, the same in each copy: 1 to [`MAX_ID`] visible ASCII characters.
     pub id: String,
-    /// What happened, where the sender says so: at most [`MAX_EVENT_TYPE`] bytes, no control characters.
+    /// The event type, if the sender names one: at most [`MAX_EVENT_TYPE`] bytes, no control characters.
     pub event_type: Option<String>,
 }
 
-/// A request, its body parsed at most once, and only if somebody asks.
+/// A request whose body is parsed at most once, on demand.
 pub(crate) struct Content<'a, H> {
     headers: H,
     body: &'a [u8],
     document: OnceCell<Option<Value>>,
 }
 
-/// What is in a place.
+/// The value at a place.
 enum PlaceValue<'a> {
     Nothing,
     Text(Cow<'a, str>),
-    /// Neither a text nor a whole number.
+    /// Neither a string nor an integer.
     Other,
     Unclear,
 }
@@ -42,7 +42,7 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
         Self { headers, body, document: OnceCell::new() }
     }
 
-    /// `signed_id`: the one that the signature covers, where it covers one.
+    /// `signed_id`: the id that the signature covers, if any.
     pub(crate) fn identify(&self, recipe: &Recipe, signed_id: Option<&str>) -> Result<Inspected, Refusal> {
         let id = self.id(recipe, signed_id)?;
         Ok(Inspected { id, event_type: self.event_type(&recipe.event_type)? })
@@ -53,8 +53,7 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
             return Err(Refusal::NoIdPlace);
         }
         for place in &recipe.id {
-            // A recipe may know the signed header under several names, and only one of them was signed: never look
-            // at the others.
+            // A recipe may accept several names of the signed header, of which only one is signed: never read the others.
             if let (Place::Header(name), Some(id)) = (place, signed_id)
                 && recipe.signs_header(name)
             {
@@ -67,7 +66,7 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
                 PlaceValue::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
             }
         }
-        // It was asked for, and it was not there to be asked.
+        // The id is missing in all places.
         let is_no_json = matches!(self.document.get(), Some(None));
         Err(if is_no_json { Refusal::BodyNotJson } else { Refusal::NoId(recipe.id.clone()) })
     }
@@ -75,7 +74,7 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
     fn event_type(&self, places: &[Place]) -> Result<Option<String>, Refusal> {
         for place in places {
             match self.look(place) {
-                // What is no text is no type. An event needs none, so that is no reason to lose it.
+                // A value that is not a string is not a type. The type is optional, so the event is accepted without it.
                 PlaceValue::Nothing | PlaceValue::Other => {}
                 PlaceValue::Text(event_type) => return valid_event_type(&event_type).map(Some),
                 PlaceValue::Unclear => return Err(Refusal::PlaceUnclear(place_name(place))),
@@ -102,9 +101,9 @@ impl<'a, 'h, H: Headers<'h>> Content<'a, H> {
         }
     }
 
-    /// `None`: the body is no JSON, or too deeply nested.
+    /// Parses the body; `None` if it is not JSON, or too deeply nested.
     pub(crate) fn document(&self) -> Option<&Value> {
-        // The parser gives up at a depth of 128; of a key that comes twice it keeps the last.
+        // The parser stops at a depth of 128; of a duplicate key it keeps the last value.
         self.document.get_or_init(|| serde_json::from_slice(self.body).ok()).as_ref()
     }
 }
@@ -114,7 +113,7 @@ fn place_value(value: &Value) -> PlaceValue<'_> {
         Value::Null => PlaceValue::Nothing,
         Value::String(text) if text.is_empty() => PlaceValue::Nothing,
         Value::String(text) => PlaceValue::Text(text.into()),
-        // A number that is none of these was rounded when it was read: two ids could become one.
+        // Other numbers were rounded by the parser: two ids could become equal.
         Value::Number(number) if number.is_i64() || number.is_u64() => {
             PlaceValue::Text(number.to_string().into())
         }

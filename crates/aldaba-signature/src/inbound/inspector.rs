@@ -3,7 +3,7 @@ use super::identity::Content;
 use super::place::is_header_name;
 use super::recipe::{Check, Handshake};
 use super::{Encoding, Found, Headers, Hmac, Inspected, Place, PlaceError, Recipe, Refusal, Secret};
-use crate::given::Given;
+use crate::decoded::DecodedSignature;
 use crate::verify::MAX_SIGNATURES;
 use crate::{Verifier, VerifyingKey};
 use serde_json::Value;
@@ -11,21 +11,21 @@ use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
 
-/// The most secrets that one inspector tries.
+/// The maximum number of secrets of one inspector.
 pub const MAX_SECRETS: usize = 10;
 
-/// Looks at what arrives: first whether the signature holds, then what the event is.
+/// Inspects requests: first the signature, then the id and type of the event.
 ///
-/// Several secrets hold at once, so that one can be replaced without a gap. Where the recipe's signature covers a
-/// timestamp, what is older or newer than the tolerance ([`DEFAULT_TOLERANCE`](crate::DEFAULT_TOLERANCE)) is
-/// refused; where it does not, there is no window ([`Recipe::has_window`]).
+/// Several secrets are valid together, so that one can be replaced without a gap. If the recipe's signature covers a
+/// timestamp, messages outside the tolerance ([`DEFAULT_TOLERANCE`](crate::DEFAULT_TOLERANCE)) are rejected; otherwise
+/// there is no replay window ([`Recipe::has_window`]).
 #[derive(Clone, Debug)]
 pub struct Inspector {
     recipe: Recipe,
     verifier: Verifier,
 }
 
-/// What a request turned out to be.
+/// The kind of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// An event whose signature, if the recipe has one, is valid.
@@ -34,27 +34,27 @@ pub enum Arrival {
     Challenge(Answer),
 }
 
-/// Why a recipe and its secrets do not make an inspector.
+/// Why a recipe and its secrets cannot form an inspector.
 #[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupError {
     /// The recipe checks a signature, and there is no secret.
     #[error("the recipe checks a signature, so it needs at least one secret")]
     NoSecret,
-    /// There are more secrets than an inspector takes.
-    #[error("an inspector takes at most {MAX_SECRETS} secrets")]
+    /// There are too many secrets.
+    #[error("an inspector accepts at most {MAX_SECRETS} secrets")]
     TooManySecrets,
     /// The recipe checks no signature, and there are secrets.
     #[error("the recipe checks no signature: leave the secrets out, or choose another recipe")]
     SecretUnused,
     /// The recipe names a header that cannot exist.
-    #[error("the recipe reads a header of an impossible name: {0}")]
+    #[error("the recipe has an invalid header name: {0}")]
     HeaderName(#[from] PlaceError),
     /// The signature covers the id, and the recipe does not name exactly one header for it.
     #[error("the signature covers `{{id}}`, so the recipe must name one header for it, and no other place")]
     SignedIdPlace,
     /// The signature covers a timestamp, and the recipe names no header for it.
-    #[error("the signature covers `{{timestamp}}`, so the recipe must say in which header that is")]
+    #[error("the signature covers `{{timestamp}}`, so the recipe must name its header")]
     TimestampPlace,
     /// The recipe names a header for a timestamp that the signature does not cover.
     #[error(
@@ -63,7 +63,7 @@ pub enum SetupError {
     TimestampUnsigned,
 }
 
-/// In the same words as for everybody, as those of [`SecretError`](super::SecretError).
+/// `Debug` shows the same text as `Display`, as for [`SecretError`](super::SecretError).
 impl fmt::Debug for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -71,10 +71,10 @@ impl fmt::Debug for SetupError {
 }
 
 impl Inspector {
-    /// An inspector of a recipe, with the secrets that are valid now.
+    /// An inspector with a recipe and the secrets that are valid now.
     ///
     /// # Errors
-    /// If the recipe and the secrets do not go together.
+    /// Fails if the recipe and the secrets do not match.
     pub fn new(recipe: Recipe, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, SetupError> {
         let keys: Vec<VerifyingKey> = secrets.into_iter().map(|secret| secret.0).collect();
         check_names(&recipe)?;
@@ -86,17 +86,17 @@ impl Inspector {
         }
     }
 
-    /// How far a timestamp may lie from now, in both directions. A recipe without a window has no use for it.
+    /// Sets the tolerance of timestamps, in both directions. It has no effect on a recipe without a replay window.
     pub fn with_tolerance(self, tolerance: Duration) -> Self {
         Self { verifier: self.verifier.with_tolerance(tolerance), ..self }
     }
 
-    /// The recipe that it follows.
+    /// The recipe of this inspector.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
-    /// Takes the headers as they came, the body's exact bytes, and the time of day in seconds since 1970.
+    /// Inspects the headers, the exact bytes of the body, and the time of day in seconds since 1970.
     pub fn inspect<'h>(
         &self,
         headers: impl Headers<'h>,
@@ -107,7 +107,7 @@ impl Inspector {
         Content::new(headers, body).identify(&self.recipe, signed_id)
     }
 
-    /// The same for receivers that also answer the challenges which come as signed requests: those of Slack and Zoom.
+    /// The same for receivers that also answer signed challenges: those of Slack and Zoom.
     pub fn open<'h>(
         &self,
         headers: impl Headers<'h>,
@@ -125,12 +125,12 @@ impl Inspector {
         content.identify(&self.recipe, signed_id).map(Arrival::Event)
     }
 
-    /// Whether the signature holds, and nothing else.
+    /// Checks the signature only.
     pub fn verify<'h>(&self, headers: impl Headers<'h>, body: &[u8], now_secs: i64) -> Result<(), Refusal> {
         self.check(&self.verifier, headers, body, now_secs).map(|_| ())
     }
 
-    /// Says which id the signature covers, where it covers one.
+    /// Checks the signature; returns the id that it covers, if any.
     fn check<'h>(
         &self,
         verifier: &Verifier,
@@ -179,7 +179,7 @@ impl Inspector {
         Ok(id)
     }
 
-    /// `None`: it is no challenge.
+    /// Answers a challenge; `None` if the request is not one.
     fn answer<'h>(
         &self,
         handshake: Handshake,
@@ -192,7 +192,7 @@ impl Inspector {
             Handshake::Slack => challenge::slack_in(document),
             Handshake::Zoom => {
                 let token = challenge::zoom_token(document)?;
-                // Of several secrets, the answer must be made with the one that the question was signed with.
+                // The answer must use the secret with which the request was signed.
                 let alone = |key: &&VerifyingKey| {
                     let verifier = self.verifier.with_only((*key).clone());
                     self.check(&verifier, headers, body, now_secs).is_ok()
@@ -203,13 +203,13 @@ impl Inspector {
     }
 }
 
-/// Of several names, that under which a signature came.
+/// The first of several prefixes whose signature is present.
 fn sent_under<'r, 'h>(prefixes: &'r [String], headers: impl Headers<'h>) -> &'r str {
     let came = |prefix: &&String| headers.find(&format!("{prefix}-signature")).trimmed() != Found::Absent;
     prefixes.iter().find(came).or(prefixes.first()).map_or("", String::as_str)
 }
 
-/// A header without which there is no signature to check.
+/// A header that the signature requires.
 fn needed<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refusal> {
     match headers.find(name).trimmed() {
         Found::Text(text) => Ok(text),
@@ -218,7 +218,7 @@ fn needed<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refusal>
     }
 }
 
-/// The id, where it is signed. That it is missing is said as of every other id.
+/// The signed id. A missing one is reported like any other missing id.
 fn needed_id<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refusal> {
     needed(headers, name).map_err(|refusal| match refusal {
         Refusal::Missing(name) => Refusal::NoId(vec![Place::Header(name)]),
@@ -226,12 +226,12 @@ fn needed_id<'h>(headers: impl Headers<'h>, name: &str) -> Result<&'h str, Refus
     })
 }
 
-fn given(hmac: &Hmac, signatures: &str) -> Vec<Given> {
+fn given(hmac: &Hmac, signatures: &str) -> Vec<DecodedSignature> {
     let texts = signatures.split(',').take(MAX_SIGNATURES);
     let texts = texts.filter_map(|text| text.trim_ascii().strip_prefix(hmac.prefix.as_str()));
     let given = texts.flat_map(|text| match hmac.encoding {
-        Encoding::Hex => Given::hex(text),
-        Encoding::Base64 => Given::base64(text),
+        Encoding::Hex => DecodedSignature::hex(text),
+        Encoding::Base64 => DecodedSignature::base64(text),
     });
     given.collect()
 }

@@ -1,7 +1,7 @@
-//! What a receiver must know of a sender: how it signs, and where the id and the type of an event are.
+//! The description of a sender: how it signs, and the places of its events' id and type.
 //!
-//! A [`Recipe`] says it for one sender, an [`Inspector`] is that recipe with the secrets. It looks at the signature
-//! before it looks at anything else, and reads the body only once the signature held.
+//! A [`Recipe`] describes one sender; an [`Inspector`] is a recipe with secrets. It checks the signature first, and
+//! parses the body only after that.
 //!
 //! ```
 //! use aldaba_signature::inbound::{Inspector, Recipe, Secret};

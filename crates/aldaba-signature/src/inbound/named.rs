@@ -1,6 +1,6 @@
 use super::Recipe;
 
-/// The names that [`Recipe::named`] knows.
+/// The names for [`Recipe::named`].
 pub const PRESETS: &[&str] = &[
     "standard",
     "svix",
@@ -17,7 +17,7 @@ pub const PRESETS: &[&str] = &[
     "telnyx",
 ];
 
-/// Senders that send through Svix, and so as it does.
+/// Senders that use Svix and its recipe.
 const THROUGH_SVIX: &[&str] = &[
     "beehiiv",
     "brex",
@@ -38,8 +38,8 @@ const THROUGH_SVIX: &[&str] = &[
 ];
 
 impl Recipe {
-    /// A recipe by its sender's name: one of [`PRESETS`], or one of those who send through Svix, as `clerk` or
-    /// `resend`. `branded` is none, because it needs the brand.
+    /// A recipe by its sender's name: one of [`PRESETS`], or a sender that uses Svix, such as `clerk` or `resend`.
+    /// `branded` is not included, because it needs the brand.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "standard" => Self::standard(),

@@ -3,13 +3,13 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The longest text of a path, in bytes.
+/// The maximum length of a path, in bytes.
 pub const MAX_PATH: usize = 256;
-/// The most steps of a path.
+/// The maximum number of steps of a path.
 pub const MAX_STEPS: usize = 16;
 
-/// A way into a JSON document to one value: `$.data.id`, `$.entry[0]['a name']`. There are no wildcards, so that
-/// it never means two values. Where a document holds a key twice, the last one counts.
+/// A path to one value in a JSON document: `$.data.id`, `$.entry[0]['a name']`. There are no wildcards, so it never
+/// selects two values. Of a duplicate key the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JsonPath(Vec<Step>);
 
@@ -19,7 +19,7 @@ enum Step {
     Index(usize),
 }
 
-/// Why a text is no path.
+/// Why a text is not a path.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
@@ -33,10 +33,10 @@ pub enum PathError {
     #[error("at byte {0} of the path a step must begin: `.name`, `[0]` or `['a name']`")]
     Step(usize),
     /// A name after `.` has characters that need brackets.
-    #[error("a name after `.` holds letters, digits, `_` and `-`; write others as `['a name']`")]
+    #[error("a name after `.` may contain letters, digits, `_` and `-`; write others as `['a name']`")]
     Name,
     /// The text between brackets is neither a number nor a quoted name.
-    #[error("what is in `[…]` must be a number or a name between `'`, and `]` must follow")]
+    #[error("`[…]` must contain a number or a name in `'`")]
     Bracket,
 }
 
@@ -44,7 +44,7 @@ impl JsonPath {
     /// Reads a path such as `$.data.id` or `$.items[0]['an id']`.
     ///
     /// # Errors
-    /// If the text is no path.
+    /// Fails if the text is not a path.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > MAX_PATH {
             return Err(PathError::TooLong);
@@ -70,7 +70,7 @@ impl JsonPath {
         if steps.is_empty() { Err(PathError::Start) } else { Ok(Self(steps)) }
     }
 
-    /// The value at the end of the path, where there is one.
+    /// The value at the end of the path, if present.
     pub fn find<'v>(&self, document: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(document, |value, step| match step {
             Step::Key(name) => value.as_object()?.get(name),
@@ -86,14 +86,14 @@ fn is_plain(byte: u8) -> bool {
 fn plain_name(text: &str) -> Result<(Step, &str), PathError> {
     let end = text.bytes().position(|byte| !is_plain(byte)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    // What may follow is the next step; anything else was meant to be part of the name.
+    // Only another step may follow; anything else was meant as a part of the name.
     if name.is_empty() || !(rest.is_empty() || rest.starts_with(['.', '['])) {
         return Err(PathError::Name);
     }
     Ok((Step::Key(name.to_owned()), rest))
 }
 
-/// Up to the next `'` that no `\` stands before.
+/// Reads up to the next `'` that is not escaped by `\`.
 fn quoted_name(text: &str) -> Result<(Step, &str), PathError> {
     let mut name = String::new();
     let mut signs = text.char_indices();
@@ -115,7 +115,7 @@ fn quoted_name(text: &str) -> Result<(Step, &str), PathError> {
 
 fn index_of(text: &str) -> Result<(Step, &str), PathError> {
     let (digits, rest) = text.split_once(']').ok_or(PathError::Bracket)?;
-    // Digits only, and no zeros before them: one index has one text.
+    // Digits without leading zeros: each index has one spelling.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) || (digits.len() > 1 && digits.starts_with('0')) {
         return Err(PathError::Bracket);
     }
@@ -131,7 +131,7 @@ impl FromStr for JsonPath {
     }
 }
 
-/// The text that [`JsonPath::parse`] reads as this path.
+/// The format of [`JsonPath::parse`].
 impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("$")?;

@@ -3,13 +3,13 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The longest name of a header, in bytes.
+/// The maximum length of a header name, in bytes.
 pub const MAX_HEADER_NAME: usize = 64;
 
 const HEADER: &str = "header:";
 const BODY_DIGEST: &str = "body-digest";
 
-/// Where the id or the type of an event is.
+/// The location of an event's id or type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A header. Unless the sender signs it, an observer of a request can replay it with another id: prefer an id in the
@@ -29,12 +29,10 @@ pub enum PlaceError {
     /// The text has none of the three forms.
     #[error("a place is `header:x-event-id`, a path like `$.data.id`, or `body-digest`")]
     Form,
-    /// The name of the header is too long or has characters that are not allowed.
-    #[error(
-        "the name of a header has 1 to {MAX_HEADER_NAME} letters, digits and signs that HTTP allows there"
-    )]
+    /// The name of the header is too long or contains a forbidden character.
+    #[error("a header name has 1 to {MAX_HEADER_NAME} characters that HTTP allows in a token")]
     HeaderName,
-    /// The path in the body cannot be read.
+    /// The path in the body is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
@@ -53,7 +51,7 @@ impl Place {
         }
     }
 
-    /// A header by its name, in whatever case.
+    /// A header; its name is case-insensitive.
     pub fn header(name: &str) -> Result<Self, PlaceError> {
         if is_header_name(name) {
             Ok(Self::Header(name.to_ascii_lowercase()))
@@ -62,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Headers are asked for in lower case.
+    /// Headers are looked up in lower case.
     pub(crate) fn lower_case(self) -> Self {
         match self {
             Self::Header(name) => Self::Header(name.to_ascii_lowercase()),
@@ -71,7 +69,7 @@ impl Place {
     }
 }
 
-/// A token as HTTP has it.
+/// A token of HTTP.
 pub(crate) fn is_header_name(name: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=MAX_HEADER_NAME).contains(&name.len()) && name.bytes().all(sign)
@@ -85,7 +83,7 @@ impl FromStr for Place {
     }
 }
 
-/// The text that [`Place::parse`] reads as this place.
+/// The format of [`Place::parse`].
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

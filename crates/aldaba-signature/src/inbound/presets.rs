@@ -1,17 +1,17 @@
-//! What senders document of themselves.
+//! The recipes that senders document.
 
 use super::recipe::{Check, Handshake};
 use super::{Encoding, Hmac, JsonPath, Place, Recipe, SecretForm, Template, Timestamp};
 use crate::{HashKind, TimeUnit};
 
 impl Recipe {
-    /// Standard Webhooks, `v1` and `v1a`: `webhook-id`, `webhook-timestamp`, `webhook-signature`. The type is
-    /// `type` of the body, where there is one.
+    /// Standard Webhooks, `v1` and `v1a`: `webhook-id`, `webhook-timestamp`, `webhook-signature`. The type is `type` of
+    /// the body, if present.
     pub fn standard() -> Self {
         Self::standard_webhooks(&["webhook"])
     }
 
-    /// The same under the names of Svix, and under those of Standard Webhooks where `svix-signature` is absent.
+    /// The same with the names of Svix, or those of Standard Webhooks if `svix-signature` is absent.
     pub fn svix() -> Self {
         Self::standard_webhooks(&["svix", "webhook"])
     }
@@ -23,19 +23,19 @@ impl Recipe {
         Self { id: ids.collect(), ..recipe }.with_event_type(json("$.type"))
     }
 
-    /// `Stripe-Signature`. The secret is the text that Stripe shows, with its `whsec_`.
+    /// `Stripe-Signature`. The secret is the text that Stripe shows, including `whsec_`.
     pub fn stripe() -> Self {
         Self::timestamped("stripe-signature", HashKind::Sha256, SecretForm::Text)
             .with_id(json("$.id"))
             .with_event_type(json("$.type"))
     }
 
-    /// `X-Hub-Signature-256` over the body. The id is a header that nobody signs, and there is no window.
+    /// `X-Hub-Signature-256` over the body. The id is an unsigned header, and there is no replay window.
     pub fn github() -> Self {
         Self::hub_signature().with_id(header("x-github-delivery")).with_event_type(header("x-github-event"))
     }
 
-    /// `X-Shopify-Hmac-Sha256` over the body, in base64. The id is a header that nobody signs, and there is no window.
+    /// `X-Shopify-Hmac-Sha256` over the body, in base64. The id is an unsigned header, and there is no replay window.
     pub fn shopify() -> Self {
         Self::hmac(Hmac { encoding: Encoding::Base64, ..Hmac::of_body("x-shopify-hmac-sha256") })
             .with_id(header("x-shopify-webhook-id"))
@@ -50,36 +50,36 @@ impl Recipe {
             .or_event_type(json("$.type"))
     }
 
-    /// What Aldaba's profile `x-webhook` sends: hexadecimal SHA-256 of the body in `X-Webhook-Signature`, no id and
-    /// no time. Its id is the body's digest; say where a better one is with [`Recipe::with_id`].
+    /// Aldaba's profile `x-webhook`: hexadecimal SHA-256 of the body in `X-Webhook-Signature`, without id and time. The
+    /// id is the body's digest; set a better one with [`Recipe::with_id`].
     pub fn x_webhook_signature() -> Self {
         Self::hmac(Hmac { secret: SecretForm::StandardOrText, ..Hmac::of_body("x-webhook-signature") })
             .with_id(Place::BodyDigest)
             .with_event_type(header("x-webhook-event"))
     }
 
-    /// What Aldaba's profile `branded` sends: `<Brand>-Event-Id`, `<Brand>-Event-Type`, and `<Brand>-Signature` as
-    /// Stripe has it. The id is not signed, but old messages are refused.
+    /// Aldaba's profile `branded`: `<Brand>-Event-Id`, `<Brand>-Event-Type`, and `<Brand>-Signature` in Stripe's format.
+    /// The id is not signed, but old messages are rejected.
     pub fn branded(brand: &str) -> Self {
         Self::timestamped(&format!("{brand}-signature"), HashKind::Sha256, SecretForm::StandardOrText)
             .with_id(header(&format!("{brand}-event-id")))
             .with_event_type(header(&format!("{brand}-event-type")))
     }
 
-    /// Facebook, Instagram, WhatsApp: `X-Hub-Signature-256` with the app's secret. Meta gives its notifications no
-    /// id, so that it is the body's digest, and there is no window.
+    /// Facebook, Instagram, WhatsApp: `X-Hub-Signature-256` with the app's secret. Meta's notifications have no id, so
+    /// the id is the body's digest, and there is no replay window.
     pub fn meta() -> Self {
         Self::hub_signature().with_id(Place::BodyDigest).with_event_type(json("$.object"))
     }
 
-    /// `x-zm-signature` over `v0:<timestamp>:<body>`. Zoom gives its events no id: it is the body's digest.
+    /// `x-zm-signature` over `v0:<timestamp>:<body>`. Zoom's events have no id: it is the body's digest.
     pub fn zoom() -> Self {
         Self::version_zero("x-zm-signature", "x-zm-request-timestamp", Handshake::Zoom)
             .with_id(Place::BodyDigest)
             .with_event_type(json("$.event"))
     }
 
-    /// `x-signature` over the timestamp in milliseconds and the body, with nothing between.
+    /// `x-signature` over the timestamp in milliseconds and the body, without a separator.
     pub fn airwallex() -> Self {
         Self::hmac(Hmac {
             signed: template("{timestamp}{body}"),
@@ -90,8 +90,8 @@ impl Recipe {
         .with_event_type(json("$.name"))
     }
 
-    /// `X-Hmac-Signature` over the body; there is no window. EasyPost normalizes secrets beyond ASCII before it uses
-    /// them; they are refused here.
+    /// `X-Hmac-Signature` over the body, without a replay window. EasyPost normalizes non-ASCII secrets; they are
+    /// rejected here.
     pub fn easypost() -> Self {
         Self::hmac(Hmac {
             prefix: "hmac-sha256-hex=".into(),
@@ -102,8 +102,8 @@ impl Recipe {
         .with_event_type(json("$.description"))
     }
 
-    /// `Tailscale-Webhook-Signature`, as Stripe has it. A body is a list of events without ids: its id is the body's
-    /// digest, its type that of the first event.
+    /// `Tailscale-Webhook-Signature`, in Stripe's format. A body is a list of events without ids: the id is the body's
+    /// digest, the type that of the first event.
     pub fn tailscale() -> Self {
         Self::timestamped("tailscale-webhook-signature", HashKind::Sha256, SecretForm::Text)
             .with_id(Place::BodyDigest)

@@ -1,7 +1,7 @@
 use super::{Place, SecretForm, Template};
 use crate::{HashKind, TimeUnit};
 
-/// How a sender signs, and where the id and the type of its events are.
+/// How a sender signs, and the places of the id and type of its events.
 ///
 /// A recipe whose signature covers a timestamp has a replay window ([`Recipe::has_window`]). One that signs only the body has
 /// none: an observer of a request can replay it forever, and only the receiver's record of ids detects that. If such a
@@ -14,7 +14,7 @@ pub struct Recipe {
     pub(crate) handshake: Option<Handshake>,
 }
 
-/// A challenge that comes as a signed request.
+/// A challenge in a signed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
     Slack,
@@ -24,7 +24,7 @@ pub(crate) enum Handshake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     None,
-    /// `<prefix>-id`, `<prefix>-timestamp`, `<prefix>-signature`. The first of which a signature came counts.
+    /// `<prefix>-id`, `<prefix>-timestamp`, `<prefix>-signature`. The first prefix with a signature counts.
     Standard(Vec<String>),
     /// `t=<seconds>,v1=<hex>` in this header.
     Timestamped {
@@ -35,45 +35,44 @@ pub(crate) enum Check {
     Hmac(Hmac),
 }
 
-/// A signature of its own making. `..Hmac::of_body("x-signature")` fills in what is usual: hexadecimal SHA-256
-/// of the body.
+/// A custom signature. `..Hmac::of_body("x-signature")` has the usual values: hexadecimal SHA-256 of the body.
 ///
-/// The header may hold several signatures with commas between; those without the prefix are passed over. A
-/// secret that is a public key checks Ed25519 signatures in the same form.
+/// The header may contain several signatures, separated by commas; those without the prefix are skipped. A secret that is
+/// a public key verifies Ed25519 signatures in the same format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hmac {
     /// The header with the signature.
     pub header: String,
-    /// What stands before each signature, as `sha256=`.
+    /// The text before each signature, such as `sha256=`.
     pub prefix: String,
     /// The hash function.
     pub hash: HashKind,
-    /// How the bytes of the signature are written.
+    /// The encoding of the signature.
     pub encoding: Encoding,
-    /// What is signed. `{id}` needs an id in a header, `{timestamp}` a timestamp.
+    /// The signed text. `{id}` requires an id in a header, `{timestamp}` a timestamp.
     pub signed: Template,
-    /// Where the timestamp is. It must be signed: otherwise it would protect nothing.
+    /// The header of the timestamp. It must be signed: otherwise it would protect nothing.
     pub timestamp: Option<Timestamp>,
-    /// How the secret is written.
+    /// The format of the secret.
     pub secret: SecretForm,
 }
 
-/// How the bytes of a signature are written.
+/// The encoding of a signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// In either case.
+    /// Hexadecimal, in upper or lower case.
     #[default]
     Hex,
-    /// Of the standard alphabet, with padding.
+    /// Base64 with the standard alphabet and padding.
     Base64,
 }
 
-/// The header that says when a message was sent, and what it counts since 1970.
+/// The header with the time of sending, and its unit since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timestamp {
     /// The name of the header.
     pub header: String,
-    /// What its number counts.
+    /// The unit of its number.
     pub unit: TimeUnit,
 }
 
@@ -93,7 +92,7 @@ impl Hmac {
 }
 
 impl Recipe {
-    /// A signature as [`Hmac`] says. It names no place of an id or a type.
+    /// A custom signature. The recipe has no place of an id or a type.
     pub fn hmac(mut hmac: Hmac) -> Self {
         hmac.header.make_ascii_lowercase();
         if let Some(timestamp) = &mut hmac.timestamp {
@@ -102,14 +101,13 @@ impl Recipe {
         Self::with_check(Check::Hmac(hmac))
     }
 
-    /// `t=<seconds>,v1=<hex>` over `<seconds>.<body>` in this header, as Stripe has it; `v1a=` with a public key.
-    /// It names no place of an id or a type.
+    /// `t=<seconds>,v1=<hex>` over `<seconds>.<body>` in this header, in Stripe's format; `v1a=` with a public key. The
+    /// recipe has no place of an id or a type.
     pub fn timestamped(header: &str, hash: HashKind, secret: SecretForm) -> Self {
         Self::with_check(Check::Timestamped { header: header.to_ascii_lowercase(), hash, secret })
     }
 
-    /// No signature at all: anybody who knows the address can send. It names no place of an id or a type, and falls
-    /// back to none.
+    /// No signature: anybody who knows the address can send. The recipe has no place of an id or a type.
     pub fn unsigned() -> Self {
         Self::with_check(Check::None)
     }
@@ -118,44 +116,44 @@ impl Recipe {
         Self { check, id: Vec::new(), event_type: Vec::new(), handshake: None }
     }
 
-    /// Says where the id is, in place of what the recipe said.
+    /// Replaces the places of the id.
     pub fn with_id(self, place: Place) -> Self {
         Self { id: vec![place.lower_case()], ..self }
     }
 
-    /// Says where the id is if it is in none of the places so far.
+    /// Adds a place of the id, after the present ones.
     pub fn or_id(mut self, place: Place) -> Self {
         self.id.push(place.lower_case());
         self
     }
 
-    /// Says where the type is, in place of what the recipe said.
+    /// Replaces the places of the type.
     pub fn with_event_type(self, place: Place) -> Self {
         Self { event_type: vec![place.lower_case()], ..self }
     }
 
-    /// Says where the type is if it is in none of the places so far.
+    /// Adds a place of the type, after the present ones.
     pub fn or_event_type(mut self, place: Place) -> Self {
         self.event_type.push(place.lower_case());
         self
     }
 
-    /// Whether a signature is checked at all.
+    /// Whether the recipe checks a signature.
     pub fn is_signed(&self) -> bool {
         !matches!(self.check, Check::None)
     }
 
-    /// Where the id is looked for, in this order.
+    /// The places of the id, in order.
     pub fn id_places(&self) -> &[Place] {
         &self.id
     }
 
-    /// Where the type is looked for, in this order.
+    /// The places of the type, in order.
     pub fn event_type_places(&self) -> &[Place] {
         &self.event_type
     }
 
-    /// How the secrets of this sender are written.
+    /// The format of this sender's secrets.
     pub fn secret_form(&self) -> SecretForm {
         match &self.check {
             Check::None | Check::Standard(_) => SecretForm::Standard,
@@ -164,7 +162,7 @@ impl Recipe {
         }
     }
 
-    /// Whether the signature covers a timestamp, so that old messages are refused.
+    /// Whether the signature covers a timestamp, so that old messages are rejected.
     pub fn has_window(&self) -> bool {
         match &self.check {
             Check::None => false,
@@ -173,7 +171,7 @@ impl Recipe {
         }
     }
 
-    /// Whether the signature covers the id, wherever it is taken from.
+    /// Whether the signature covers the id, for every place of the id.
     pub fn signs_id(&self) -> bool {
         let signed = |place: &Place| match place {
             Place::Header(name) => self.signs_header(name),
@@ -182,11 +180,11 @@ impl Recipe {
         self.is_signed() && !self.id.is_empty() && self.id.iter().all(signed)
     }
 
-    /// Whether the id in this header is what the signature covers.
+    /// Whether the signature covers the id in this header.
     pub(crate) fn signs_header(&self, name: &str) -> bool {
         match &self.check {
             Check::Standard(prefixes) => prefixes.iter().any(|prefix| name == format!("{prefix}-id")),
-            // The one header that names the id: the inspector takes no other recipe.
+            // The only header of the id: the inspector accepts no other recipe.
             Check::Hmac(hmac) => hmac.signed.has_id(),
             Check::None | Check::Timestamped { .. } => false,
         }

@@ -8,11 +8,10 @@ use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The longest text of a secret, in bytes.
+/// The maximum length of a secret's text, in bytes.
 pub const MAX_SECRET_TEXT: usize = 1024;
 
-/// Padding that is missing, and bits that are left over at the end, are no reason to refuse another sender's secret: the
-/// libraries that senders point to take it so, and the bytes are the same.
+/// Accepts missing padding and trailing bits in secrets of other senders, as their libraries do; the bytes are the same.
 const SLOPPY: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -20,21 +19,19 @@ const SLOPPY: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What a signature is checked with. Its memory is overwritten when it is dropped, and it never shows itself in
-/// debug output.
+/// The key of a signature check. Its memory is overwritten when it is dropped, and `Debug` does not show it.
 #[derive(Clone, Debug)]
 pub struct Secret(pub(crate) VerifyingKey);
 
-/// How a sender's secret is written down.
+/// The format of a sender's secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SecretForm {
-    /// The bytes of the text, whatever it looks like.
+    /// The bytes of the text.
     #[default]
     Text,
-    /// The same, where the sender does not use the bytes of other texts as they are.
+    /// The same in ASCII only, for a sender that changes other characters.
     AsciiText,
-    /// `whsec_…` or `whpk_…`. The secret behind `whsec_` may have any length: how long other senders make theirs is
-    /// not ours to judge.
+    /// `whsec_…` or `whpk_…`. The secret after `whsec_` may have any length, for other senders.
     Standard,
     /// `whsec_…` and `whpk_…` as `Standard`, any other text as `Text`.
     StandardOrText,
@@ -46,7 +43,7 @@ pub enum SecretForm {
     PublicKey,
 }
 
-/// Why a text is no secret. No variant holds any of the text.
+/// Why a text is not a secret. No variant contains any of the text.
 #[derive(Clone, Copy, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretError {
@@ -59,7 +56,7 @@ pub enum SecretError {
     /// The text begins or ends with white space.
     #[error("the secret begins or ends with a space or a line break: copy it without")]
     Spaces,
-    /// The text has characters beyond ASCII, which this sender changes.
+    /// The text has non-ASCII characters, which this sender changes.
     #[error("the secret must be ASCII: this sender changes other characters before it signs")]
     NotAscii,
     /// The text is not standard base64.
@@ -68,12 +65,12 @@ pub enum SecretError {
     /// The text is not hexadecimal.
     #[error("the secret must be hexadecimal")]
     Hex,
-    /// The text is no key of Standard Webhooks.
+    /// The text is not a key of Standard Webhooks.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// In the same words as for everybody: `main` shows the error that it returns in this way, and so does `unwrap`.
+/// `Debug` shows the same text as `Display`, for `main` and `unwrap`.
 impl fmt::Debug for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -81,17 +78,17 @@ impl fmt::Debug for SecretError {
 }
 
 impl Secret {
-    /// Reads `whsec_…` (shared) or `whpk_…` (public), as Standard Webhooks writes them.
+    /// Reads `whsec_…` (shared) or `whpk_…` (public), in the format of Standard Webhooks.
     pub fn standard(text: &str) -> Result<Self, SecretError> {
         Self::read(SecretForm::Standard, text)
     }
 
-    /// The bytes of the text, as Stripe, GitHub, Slack and Shopify use it. A `whsec_` at its beginning is part of it.
+    /// The bytes of the text, as for Stripe, GitHub, Slack and Shopify, including a leading `whsec_`.
     pub fn text(text: &str) -> Result<Self, SecretError> {
         Self::read(SecretForm::Text, text)
     }
 
-    /// Reads a secret in the form in which the recipe's sender shows it.
+    /// Reads a secret in the format of the recipe's sender.
     pub fn parse_for(recipe: &Recipe, text: &str) -> Result<Self, SecretError> {
         Self::read(recipe.secret_form(), text)
     }
@@ -99,7 +96,7 @@ impl Secret {
     /// Reads a secret in the given form.
     ///
     /// # Errors
-    /// If the text has another form.
+    /// Fails if the text has another format.
     pub fn read(form: SecretForm, text: &str) -> Result<Self, SecretError> {
         if text.is_empty() {
             return Err(SecretError::Empty);

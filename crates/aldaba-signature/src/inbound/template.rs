@@ -2,14 +2,14 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The longest text of a template, in bytes.
+/// The maximum length of a template, in bytes.
 pub const MAX_TEMPLATE: usize = 256;
 
-/// What is signed: `{id}`, `{timestamp}` and `{body}` with text between, as `{id}.{timestamp}.{body}` or
-/// `v0:{timestamp}:{body}`. `{{` and `}}` are the signs themselves.
+/// The signed text: `{id}`, `{timestamp}` and `{body}` with text between them, such as `{id}.{timestamp}.{body}` or
+/// `v0:{timestamp}:{body}`. `{{` and `}}` are literal braces.
 ///
-/// Parts with nothing between are read as they are written; that is for senders that sign so. Where the choice is
-/// free, put a sign between, or what belongs to one part can be said to belong to the next.
+/// Parts may follow each other directly, for senders that sign that way. If you can choose, use a separator: otherwise
+/// the end of one part could be read as the beginning of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Template(Vec<Part>);
 
@@ -21,7 +21,7 @@ enum Part {
     Body,
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -29,14 +29,14 @@ pub enum TemplateError {
     #[error("a template has at most {MAX_TEMPLATE} bytes")]
     TooLong,
     /// The text does not have `{body}` exactly once.
-    #[error("a template must hold `{{body}}` once")]
+    #[error("a template must contain `{{body}}` once")]
     Body,
     /// The text has `{id}` or `{timestamp}` more than once.
-    #[error("`{{id}}` and `{{timestamp}}` may be in a template once each")]
+    #[error("`{{id}}` and `{{timestamp}}` may each be in a template once")]
     Twice,
     /// The text has an unknown placeholder or a single brace.
     #[error(
-        "a template knows `{{id}}`, `{{timestamp}}` and `{{body}}`; write single braces as `{{{{` and `}}}}`"
+        "a template may contain `{{id}}`, `{{timestamp}}` and `{{body}}`; write single braces as `{{{{` and `}}}}`"
     )]
     Placeholder,
 }
@@ -50,7 +50,7 @@ impl Template {
     /// Reads a template such as `{timestamp}.{body}`.
     ///
     /// # Errors
-    /// If the text is no template.
+    /// Fails if the text is not a template.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         if text.len() > MAX_TEMPLATE {
             return Err(TemplateError::TooLong);
@@ -102,7 +102,7 @@ impl Template {
         self.0.iter().filter(|one| *one == part).count()
     }
 
-    /// What is signed of this message, in its parts.
+    /// The signed text of a message, in parts.
     pub(crate) fn fill<'a>(&'a self, id: &'a str, timestamp: &'a str, body: &'a [u8]) -> Vec<&'a [u8]> {
         let filled = self.0.iter().map(|part| match part {
             Part::Text(text) => text.as_bytes(),
@@ -130,7 +130,7 @@ impl FromStr for Template {
     }
 }
 
-/// The text that [`Template::parse`] reads as this template.
+/// The format of [`Template::parse`].
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.0 {

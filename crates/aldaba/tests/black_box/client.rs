@@ -42,7 +42,7 @@ impl Client {
         self.send(&format!("{method} /api/v1{path}"), &headers, body)
     }
 
-    /// A POST that lies beside the API. Each header ends its line.
+    /// A POST outside of the API. Each header ends its line.
     pub(crate) fn post_inbound(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
         self.send(&format!("POST {path}"), headers, body)
     }

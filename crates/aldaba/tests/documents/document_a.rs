@@ -128,7 +128,7 @@ thread_local! {
     static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What is logged on this thread, from warnings on.
+/// The log of this thread, from level warn.
 ///
 /// One subscriber serves the whole program. One for a single thread misses events that another thread has logged before:
 /// `tracing` remembers then that nobody wants them.

@@ -53,7 +53,7 @@ fn b2_while_a_host_looks_down_it_gets_only_probes_and_others_are_not_held() {
         let held: Vec<_> = since.iter().filter(|arrival| down(arrival)).collect();
         assert!(held.is_empty(), "{} requests to a held host", held.len());
         assert_eq!(since.iter().filter(|arrival| arrival.url == other).count(), 1);
-        // The host comes back, slowly: one probe goes first, and nothing leaves while it is under way. Then all of it arrives.
+        // The host recovers slowly: one probe goes first, and nothing else is sent meanwhile. Then everything arrives.
         let mut probed = false;
         stage.answers(move |_| match std::mem::replace(&mut probed, true) {
             false => Outcome::failed(FailureKind::Timeout, "Request timeout"),
@@ -86,7 +86,7 @@ fn b2_quick_job_status_and_public_api_neither_set_nor_obey_a_hold() {
         stage.wait(HOUR * 24).await;
         assert_ne!(stage.get("/host").await["data"], json!([]), "the host is held");
         let before = stage.wire().len();
-        // What `public-api` has given up waits for its owner, held or not.
+        // An endpoint that `public-api` has failed waits for its owner, held or not.
         let endpoints = stage.get(&format!("/app/{app}/endpoint")).await;
         let failed = endpoints["data"].as_array().unwrap().iter().find(|one| one["url"] == url("public-api"));
         let failed = failed.unwrap()["id"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Document B: no delivery outlives its stop date, whatever it waits for.
+//! Document B: no delivery outlives its stop date, for any reason of waiting.
 
 use crate::stage::{HOUR, Stage, id, play, status};
 use aldaba_delivery::policy::Overrides;
@@ -169,7 +169,7 @@ fn b4_after_a_server_that_was_off_what_is_past_its_stop_date_ends_unsent() {
         }
         assert_eq!(stage.attempts(&app, &untried).await.len(), 0);
         assert_eq!(stage.wire().len(), before, "nothing was sent");
-        // What comes now is delivered: the hold is over.
+        // New messages are delivered: the hold is over.
         let fresh = stage.message(&app).await;
         stage.wait(Duration::from_secs(5)).await;
         assert_eq!(stage.destination(&app, &fresh).await["status"], 0);

@@ -1,4 +1,4 @@
-//! Document C, as far as it is about sending: webhooks for jobs. Policy `job-status`.
+//! The sending part of document C: webhooks for jobs. Policy `job-status`.
 
 use crate::stage::{HOUR, Stage, assert_gaps, play, status};
 use aldaba_delivery::policy::Overrides;

@@ -1,4 +1,4 @@
-//! Document E, as far as it is about sending: what lets a receiver process each event once.
+//! The sending part of document E: the information with which a receiver processes each event once.
 
 use crate::stage::{HOUR, Stage, play, status};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn e1_event_id_and_type_are_in_headers_and_the_id_is_the_same_on_retries_and_rep
         let endpoint = stage.endpoint(&app, URL, more).await;
         let message = stage.message(&app).await;
         stage.wait(HOUR).await;
-        // It was rejected. By hand it fails again; then it is replayed, fails for a while, and arrives.
+        // It was rejected. A resend fails too; then it is replayed, fails for a while, and arrives.
         stage.post(&format!("/app/{app}/msg/{message}/endpoint/{endpoint}/resend"), json!({}), 202).await;
         let before = stage.wire().last().unwrap().at;
         let first = before + HOUR;

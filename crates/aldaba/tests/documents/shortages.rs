@@ -1,4 +1,4 @@
-//! What this server lacks itself uses up no attempt and blames nobody, and does not go on for ever.
+//! Shortages of this server use up no attempt, blame no receiver, and do not last forever.
 
 use crate::stage::{HOUR, Stage, play, status};
 use aldaba_delivery::{FailureKind, Outcome};

@@ -109,7 +109,7 @@ pub(crate) struct Stage {
     overrides: Overrides,
 }
 
-/// Runs a case on a clock that jumps to whatever comes next.
+/// Runs a case on a clock that jumps to the next event.
 pub(crate) fn play<F: Future<Output = ()>>(case: F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime without IO").block_on(case);
@@ -132,7 +132,7 @@ impl Stage {
         Self { engine, router, receivers, disk, process, lives: 1, overrides }
     }
 
-    /// `kill -9` and a new start on what is on disk.
+    /// `kill -9` and a new start with the data on disk.
     pub(crate) async fn crash(&mut self) {
         self.off_for(Duration::ZERO).await;
     }

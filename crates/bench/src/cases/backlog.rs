@@ -22,10 +22,10 @@ pub(super) const NAME: &str = "backlog";
 const WAITING: usize = 1_000_000;
 const BYTES: usize = 128;
 const CONNECTIONS: usize = 64;
-const MOST_ROUNDS: usize = 3;
-const MOST_GROWTH_MIB: f64 = 64.0;
-const MOST_LATENCY_MS: f64 = 50.0;
-const MOST_RESTART_SECONDS: f64 = 2.0;
+const MAX_ROUNDS: usize = 3;
+const MAX_GROWTH_MIB: f64 = 64.0;
+const MAX_LATENCY_MS: f64 = 50.0;
+const MAX_RESTART_SECONDS: f64 = 2.0;
 const MESSAGES_TO_OTHERS: usize = 100;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1024.0 * 1024.0;
@@ -44,7 +44,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     suite.say(NAME, &format!("creating {} pending deliveries", counted(waiting)));
     let prepared = prepare(suite, waiting)?;
     let mut sheet = Sheet::default();
-    for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
+    for round in 0..suite.rounds_up_to(MAX_ROUNDS) {
         let (mut without, mut with) = (f64::NAN, f64::NAN);
         let folder = suite.copy(&prepared.with)?;
         for side in alternating(round) {
@@ -78,17 +78,17 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     }
     let slowest = largest(sheet.values("POST to arrival at another endpoint, most of all, ms"));
     let bars = vec![
-        Bar::at_most("growth of memory, median, MiB", MOST_GROWTH_MIB, sheet.median("growth, MiB"), 1),
+        Bar::at_most("growth of memory, median, MiB", MAX_GROWTH_MIB, sheet.median("growth, MiB"), 1),
         Bar::at_most(
             "POST to arrival at another endpoint, most of all rounds, ms",
-            MOST_LATENCY_MS,
+            MAX_LATENCY_MS,
             slowest,
             1,
         ),
         Bar::none(&sheet, &["missing at the other endpoint"]),
         Bar::at_most(
             "restart to the first delivery, median, s",
-            MOST_RESTART_SECONDS,
+            MAX_RESTART_SECONDS,
             sheet.median("restart to the first delivery, s"),
             2,
         ),

@@ -12,8 +12,8 @@ use crate::tenants::{NewEndpoint, application};
 use std::time::Duration;
 
 /// The allowed delay of the slowest hundredth with neighbours: the factor or the difference.
-const MOST_TIMES: f64 = 1.2;
-const MOST_MORE_MS: f64 = 2.0;
+const MAX_FACTOR: f64 = 1.2;
+const MAX_DELAY_MS: f64 = 2.0;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 256;
 const BYTES: usize = 256;
@@ -131,7 +131,7 @@ pub(super) fn bars(sheet: &Sheet) -> Vec<Bar> {
     let [_, p99, missing] = rows(Side::A);
     let [_, p99_beside, missing_beside] = rows(Side::B);
     let (alone, beside) = (sheet.median(p99), sheet.median(p99_beside));
-    let most = (alone * MOST_TIMES).max(alone + MOST_MORE_MS);
+    let most = (alone * MAX_FACTOR).max(alone + MAX_DELAY_MS);
     let what = "median of p99 beside, ms (1.2 times or 2 ms more than alone)";
     vec![Bar::at_most(what, most, beside, 2), Bar::none(sheet, &[missing, missing_beside])]
 }

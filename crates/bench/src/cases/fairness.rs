@@ -20,15 +20,15 @@ const APPLICATIONS: usize = 10;
 const ENDPOINTS: usize = 200;
 const WAITING_EACH: usize = 100;
 /// With fewer endpoints the in-flight limit suffices for all.
-const LEAST_ENDPOINTS: usize = 100;
+const MIN_ENDPOINTS: usize = 100;
 const ANSWER_MILLIS: u64 = 2;
 const IN_FLIGHT: usize = 64;
-const MOST_WAIT: f64 = 3.0;
-const LEAST_FAIRNESS: f64 = 0.99;
+const MAX_WAIT: f64 = 3.0;
+const MIN_FAIRNESS: f64 = 0.99;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
-    let endpoints = suite.count(ENDPOINTS, LEAST_ENDPOINTS);
+    let endpoints = suite.count(ENDPOINTS, MIN_ENDPOINTS);
     let each = suite.count(WAITING_EACH, 40);
     let address = free_address()?;
     let prepared = prepare(suite, address, endpoints, each)?;
@@ -52,13 +52,13 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let bars = vec![
         Bar::at_most(
             "longest wait of a lane, median, in rounds",
-            MOST_WAIT,
+            MAX_WAIT,
             sheet.median("longest wait of a lane, in rounds"),
             2,
         ),
         Bar::at_least(
             "fairness at half time, median",
-            LEAST_FAIRNESS,
+            MIN_FAIRNESS,
             sheet.median("fairness at half time"),
             4,
         ),

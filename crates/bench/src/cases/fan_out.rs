@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "fan-out";
 const MESSAGES: usize = 500;
 const ENDPOINTS: usize = 50;
 const CONNECTIONS: usize = 64;
-const LEAST_SHARE: f64 = 0.30;
+const MIN_SHARE: f64 = 0.30;
 const MAX_P99_MS: f64 = 250.0;
 /// The default limit of an organization for one host.
 const MAX_CONNECTIONS: f64 = 128.0;
@@ -44,7 +44,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     let p99 = "POST to arrival, p99 ms";
     let most = |row| sheet.values(row).iter().copied().fold(0.0, f64::max);
     let bars = vec![
-        Bar::at_least("share of `limit`, median", LEAST_SHARE, sheet.median("share of `limit`"), 3),
+        Bar::at_least("share of `limit`, median", MIN_SHARE, sheet.median("share of `limit`"), 3),
         Bar::at_most("POST to arrival, p99, median, ms", MAX_P99_MS, sheet.median(p99), 0),
         Bar::at_most("connections, most of all rounds", MAX_CONNECTIONS, most("connections"), 0),
         Bar::none(&sheet, &["refused", "missing", "doubled"]),

@@ -13,11 +13,11 @@ use serde_json::json;
 pub(super) const NAME: &str = "history";
 
 const MANY: usize = 1_000_000;
-const FEW: usize = 1_000;
+const SMALL_HISTORY: usize = 1_000;
 /// Repetitions of each query in a round.
 const REQUESTS: usize = 500;
-const MOST_ROUNDS: usize = 3;
-const MOST_MS: f64 = 10.0;
+const MAX_ROUNDS: usize = 3;
+const MAX_MS: f64 = 10.0;
 /// The organization of tokens of the command line.
 const ORGANIZATION: &str = "org_23rb8YdGqMT0qIzpgGwdXfHirMu";
 
@@ -39,7 +39,7 @@ struct Side {
 }
 
 pub(super) fn run(suite: &Suite) -> Result<Report> {
-    let (many, few) = (suite.count(MANY, 2 * FEW), FEW);
+    let (many, few) = (suite.count(MANY, 2 * SMALL_HISTORY), SMALL_HISTORY);
     let requests = suite.count(REQUESTS, 20);
     suite.say(NAME, &format!("writing {} attempts", counted(many)));
     let folder = suite.empty_folder()?;
@@ -67,7 +67,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     }
     let server = suite.launch(&folder).start()?;
     let mut sheet = Sheet::default();
-    for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
+    for round in 0..suite.rounds_up_to(MAX_ROUNDS) {
         for number in 0..QUESTIONS.len() {
             // Alternates which endpoint is queried first.
             let mut order: Vec<&Side> = sides.iter().collect();
@@ -85,7 +85,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     }
     let bar = |question: &str| {
         let row = format!("{question} of {}, p99 ms", sides[1].name);
-        Bar::at_most(&format!("{row}, median"), MOST_MS, sheet.median(&row), 2)
+        Bar::at_most(&format!("{row}, median"), MAX_MS, sheet.median(&row), 2)
     };
     let bars = QUESTIONS.iter().map(|(question, _)| bar(question)).collect();
     let about = format!(

@@ -26,8 +26,8 @@ const BYTES: usize = 1 << 20;
 const CONNECTIONS: usize = 16;
 const ANSWER_MILLIS: u64 = 5;
 const SILENCE_SECONDS: f64 = 60.0;
-const MOST_ROUNDS: usize = 2;
-const MOST_MB: f64 = 250.0;
+const MAX_ROUNDS: usize = 2;
+const MAX_MB: f64 = 250.0;
 /// The time limit for sending a hundred gigabytes.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -39,7 +39,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     suite.say(NAME, &format!("creating {} endpoints", counted(endpoints)));
     let (prepared, paths) = prepare(suite, address, &fan_out)?;
     let mut sheet = Sheet::default();
-    for round in 0..suite.rounds_up_to(MOST_ROUNDS) {
+    for round in 0..suite.rounds_up_to(MAX_ROUNDS) {
         for side in alternating(round) {
             let folder = suite.copy(&prepared)?;
             let server = suite.launch(&folder).start()?;
@@ -67,10 +67,10 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
     }
     let peak = |row| largest(sheet.values(row));
     let bars = vec![
-        Bar::at_most("memory at its peak, taken, MB", MOST_MB, peak("taken: memory at its peak, MB"), 0),
+        Bar::at_most("memory at its peak, taken, MB", MAX_MB, peak("taken: memory at its peak, MB"), 0),
         Bar::at_most(
             "memory at its peak, never answered, MB",
-            MOST_MB,
+            MAX_MB,
             peak("never answered: memory at its peak, MB"),
             0,
         ),

@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 64;
 const BYTES: usize = 1024;
 /// Direct requests to the receiver are much faster: more messages make both measurements equally long.
 const LIMIT_TIMES: usize = 4;
-const LEAST_SHARE: f64 = 0.15;
+const MIN_SHARE: f64 = 0.15;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait for second copies of messages.
 const DUPLICATES: Duration = Duration::from_millis(500);
@@ -51,7 +51,7 @@ pub(super) fn run(suite: &Suite) -> Result<Report> {
         suite.progress(NAME, round, &sheet);
     }
     let bars = vec![
-        Bar::at_least("share of `limit`, median", LEAST_SHARE, sheet.median("share of `limit`"), 3),
+        Bar::at_least("share of `limit`, median", MIN_SHARE, sheet.median("share of `limit`"), 3),
         Bar::none(&sheet, &["missing", "doubled"]),
     ];
     let about = format!(

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 const JOBS: usize = 60;
 /// First tries at once, as it is by default, and the one of the background.
-const MOST_REQUESTS: usize = 16 + 1;
+const MAX_REQUESTS: usize = 16 + 1;
 
 #[tokio::test]
 async fn a_hung_aldaba_costs_a_worker_few_sockets_and_no_webhook() {
@@ -28,7 +28,7 @@ async fn a_hung_aldaba_costs_a_worker_few_sockets_and_no_webhook() {
     }
     // Longer than a first try takes.
     world.receiver.gets_nothing_more().await;
-    assert!(world.gate.requests() <= MOST_REQUESTS, "{} requests", world.gate.requests());
+    assert!(world.gate.requests() <= MAX_REQUESTS, "{} requests", world.gate.requests());
     assert!(!worker.is_finished());
 
     world.gate.rule(Rule::Pass);

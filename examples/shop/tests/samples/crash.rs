@@ -48,10 +48,10 @@ pub(crate) async fn killed_under_load_every_event_has_one_effect(world: Arc<Worl
         events.push((fresh("evt"), Payment::of(&order, &product)));
     }
 
-    let tally = Arc::new(Tally::default());
-    let mut copies = send_all(&world, &events, &tally);
+    let counts = Arc::new(AnswerCounts::default());
+    let mut copies = send_all(&world, &events, &counts);
     for answered in KILLS {
-        while tally.answered.load(Ordering::Relaxed) < answered {
+        while counts.answered.load(Ordering::Relaxed) < answered {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let mut running = world.running.lock().await;
@@ -62,10 +62,10 @@ pub(crate) async fn killed_under_load_every_event_has_one_effect(world: Arc<Worl
         copy.unwrap();
     }
 
-    let cut_off = tally.cut_off.load(Ordering::Relaxed);
+    let cut_off = counts.cut_off.load(Ordering::Relaxed);
     println!("{} kills have cut off {cut_off} requests, which were sent again", KILLS.len());
     assert!(cut_off > 0, "no kill has hit anything");
-    assert!(tally.new.load(Ordering::Relaxed) <= EVENTS);
+    assert!(counts.new.load(Ordering::Relaxed) <= EVENTS);
     let client = world.tables.connect().await;
     for (id, payment) in &events {
         let effects = "SELECT COUNT(*) FROM effects WHERE order_id = $1";
@@ -80,32 +80,32 @@ pub(crate) async fn killed_under_load_every_event_has_one_effect(world: Arc<Worl
 }
 
 #[derive(Default)]
-struct Tally {
+struct AnswerCounts {
     answered: AtomicUsize,
     new: AtomicUsize,
     cut_off: AtomicUsize,
 }
 
 /// Every copy is sent until it is answered with 200, as a sender does.
-fn send_all(world: &Arc<World>, events: &[(String, Payment)], tally: &Arc<Tally>) -> JoinSet<()> {
+fn send_all(world: &Arc<World>, events: &[(String, Payment)], counts: &Arc<AnswerCounts>) -> JoinSet<()> {
     let width = Arc::new(Semaphore::new(WIDTH));
     let mut copies = JoinSet::new();
     for (id, payment) in events {
         for _ in 0..COPIES {
             let (sender, id, body) = (world.sender, id.clone(), payment.body());
-            let (tally, width) = (Arc::clone(tally), Arc::clone(&width));
+            let (counts, width) = (Arc::clone(counts), Arc::clone(&width));
             copies.spawn(async move {
                 let _place = width.acquire().await.unwrap();
                 loop {
                     match sender.try_send(sender.sign(&id, body.clone())).await {
                         Ok(answer) if answer.status == 200 => {
-                            tally.new.fetch_add(usize::from(answer.is_new()), Ordering::Relaxed);
-                            tally.answered.fetch_add(1, Ordering::Relaxed);
+                            counts.new.fetch_add(usize::from(answer.is_new()), Ordering::Relaxed);
+                            counts.answered.fetch_add(1, Ordering::Relaxed);
                             return;
                         }
                         Ok(answer) => assert!(answer.status >= 409, "{answer:?}"),
                         Err(lost) => {
-                            tally.cut_off.fetch_add(usize::from(lost == Lost::CutOff), Ordering::Relaxed);
+                            counts.cut_off.fetch_add(usize::from(lost == Lost::CutOff), Ordering::Relaxed);
                         }
                     }
                     tokio::time::sleep(Duration::from_millis(20)).await;

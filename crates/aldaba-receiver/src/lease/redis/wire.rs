@@ -30,7 +30,7 @@ enum Connection {
     /// Opened here, and replaced after a timeout.
     Own { client: Client, current: Mutex<NumberedConnection> },
     /// The caller's, which reconnects by itself.
-    Given(Box<dyn Fn() -> SharedConnection + Send + Sync>),
+    Caller(Box<dyn Fn() -> SharedConnection + Send + Sync>),
 }
 
 /// A handle on a multiplexed connection.
@@ -84,7 +84,7 @@ impl Wire {
     where
         C: ConnectionLike + Clone + Send + Sync + 'static,
     {
-        let connection = Connection::Given(Box::new(move || SharedConnection(Box::new(connection.clone()))));
+        let connection = Connection::Caller(Box::new(move || SharedConnection(Box::new(connection.clone()))));
         Self { connection, answer }
     }
 
@@ -125,7 +125,7 @@ impl Wire {
 
     fn connection(&self) -> (u64, SharedConnection) {
         match &self.connection {
-            Connection::Given(clone) => (0, clone()),
+            Connection::Caller(clone) => (0, clone()),
             Connection::Own { current, .. } => {
                 let current = current.lock().unwrap_or_else(PoisonError::into_inner);
                 (current.number, SharedConnection(Box::new(current.manager.clone())))

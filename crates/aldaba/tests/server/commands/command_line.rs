@@ -360,7 +360,7 @@ async fn one_kind_of_mistake_has_one_exit_code_in_every_command() {
     ] {
         code(arguments, &[], 1);
     }
-    // 65: what is in a file is wrong.
+    // 65: the content of a file is invalid.
     code(&["policy", "import", "wrong.json"], &[], 65);
     code(&["policy", "preview", "wrong.json"], &[], 65);
     // 69: a server cannot be reached, or does not take the token.

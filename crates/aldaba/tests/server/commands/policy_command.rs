@@ -12,7 +12,7 @@ fn policy(name: &str, delays: &[&str]) -> Value {
     json!({"name": name, "schedule": {"type": "list", "delays": delays}, "jitter": {"type": "none"}})
 }
 
-/// A server of its own, and where it is.
+/// A server and its address.
 fn serve(folder: &Path, more: &[(&str, &str)]) -> (Started, String) {
     let (server, hello) = Started::serve(folder, more);
     let url = hello[0].strip_prefix("Aldaba listens on ").expect("the address").to_owned();
@@ -67,7 +67,7 @@ async fn a_file_is_imported_and_only_what_differs_is_changed() {
     );
     assert_eq!(api.get("/policy/b").await.expect(200)["schedule"]["delays"], json!(["5s"]));
 
-    // What the API lists can be imported as it is, from standard input as well.
+    // A list of the API can be imported unchanged, also from standard input.
     let listed = api.get("/policy").await.expect(200).to_string();
     let mut child = aldaba(folder.path())
         .args(["policy", "import", "-"])
@@ -153,7 +153,7 @@ fn a_server_that_is_not_there_and_a_token_that_is_not_good_are_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.json"), policy("a", &["1s"]).to_string()).unwrap();
     let import = |more: &[&str]| run(aldaba(folder.path()).args(["policy", "import", "p.json"]).args(more));
-    // Nobody listens there any more.
+    // The port is closed now.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = format!("http://{free}");
     let (code, _, err) = import(&["--url", &nobody, "--token", "x"]);
@@ -287,7 +287,7 @@ fn a_file_of_own_policies_is_previewed_without_a_server() {
     );
     let (code, out, _) = preview(&["./mine"]);
     assert_eq!((code, out.starts_with("mine: ")), (0, true), "{out}");
-    // A name is a name, whatever lies here.
+    // An argument is a name, even if a file with this name exists.
     let (code, _, err) = preview(&["mine"]);
     assert_eq!(code, 1);
     assert!(err.contains("there is no policy `mine`") && err.contains("./FILE"), "{err}");

@@ -52,7 +52,7 @@ async fn keys_are_made_listed_and_revoked_without_a_server() {
     assert!(err.contains("there is no API key"), "{err}");
     assert_eq!(run(folder.path(), &["list"]).1.lines().count(), 1, "only the head");
 
-    // What was made without a server counts for it, and so does what it says of it.
+    // A token created without a server is valid for it, with its description.
     let (kept, _) = made(folder.path(), &["--name", "kept"]);
     let (_server, hello) = Started::serve(folder.path(), &[]);
     let admin = client(&hello, &kept);
@@ -193,7 +193,7 @@ fn a_server_with_a_secret_of_its_own_does_not_get_tokens_of_another() {
     assert!(!folder.path().join("aldaba-data/jwt.secret").exists());
 }
 
-/// What an organization token says, and what was said of it.
+/// The claims of an organization token, and its description.
 fn signed(folder: &Path, arguments: &[&str]) -> (String, Value, String) {
     use base64::Engine as _;
     let (code, out, err) = run(folder, &[&["create"], arguments].concat());

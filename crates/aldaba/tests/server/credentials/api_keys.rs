@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Makes a key; what is shown of it, and a client that has it.
+/// Creates a key; returns its representation, and a client that uses it.
 async fn key(server: &Running, scope: &str, app: Option<&str>) -> (Value, Client) {
     let body = json!({"name": format!("a {scope} key"), "scope": scope, "appId": app});
     let made = server.client.post("/api-key", body.to_string()).await.expect(201);
@@ -128,12 +128,12 @@ async fn keys_are_listed_both_ways_in_pages() {
     assert_eq!(names, [&ids[1], &ids[2]]);
 }
 
-/// Every operation that the API's document names: method, a path of nobody's ids, access.
+/// Every operation of the API's document: method, a path with unknown ids, access.
 async fn operations(server: &Running) -> Vec<(Method, String, String)> {
     let document = server.client.get("/openapi.json").await.expect(200);
     let mut operations = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        // The door lies beside the API, and knows no keys.
+        // The URL of a source is outside of the API and accepts no keys.
         let Some(path) = path.strip_prefix("/api/v1") else { continue };
         let filled: Vec<_> =
             path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect();

@@ -285,7 +285,7 @@ async fn an_import_is_one_row_with_how_many_it_has_changed() {
 async fn discards_cancellations_and_resends_have_audit_rows() {
     let server = Running::delivering().await;
     let app = server.application().await;
-    // Nobody is there: it dies at once, or waits.
+    // The port is closed: the delivery dies at once, or waits.
     let policy =
         json!({"name": "once", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1}});
     server.client.post("/policy", policy.to_string()).await.expect(201);

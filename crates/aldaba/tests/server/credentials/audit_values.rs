@@ -1,4 +1,4 @@
-//! The audit log: what was changed, from which value to which.
+//! The audit log: changed fields with the values before and after.
 
 use crate::support::client::Client;
 use crate::support::running::Running;

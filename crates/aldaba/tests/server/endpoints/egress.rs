@@ -99,7 +99,7 @@ async fn a_file_without_certificates_stops_the_start() {
     }
 }
 
-/// A proxy that connects wherever it is told to, and counts.
+/// A proxy that connects to any address, and counts the connections.
 async fn proxy() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -36,7 +36,7 @@ async fn an_example_goes_to_its_endpoint_alone_as_it_was_written() {
     server.client.post(&path, example("svix.ping")).await.expect(202);
     assert_eq!(mine.next().await.body, r#"{"success": true}"#.as_bytes());
 
-    // The other one got nothing, misses nothing, and hears why.
+    // The other endpoint got nothing, misses nothing, and its explanation says why.
     let id = sent["id"].as_str().unwrap();
     let why = server.client.get(&format!("/app/{app}/msg/{id}/endpoint?all=true")).await.expect(200);
     let why = why["data"].as_array().unwrap().iter().find(|one| one["uid"] == "other").unwrap().clone();

@@ -129,7 +129,7 @@ async fn held_deliveries_name_the_cause() {
     assert_eq!((&one["status"], &one["nextAttempt"]), (&json!(1), &Value::Null));
     says(&one, "waits for someone to resume it");
 
-    // Nobody listens there: after five failures in a row the host is held.
+    // The port is closed: after five failures in a row the host is held.
     let place = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", place.local_addr().unwrap());
     drop(place);

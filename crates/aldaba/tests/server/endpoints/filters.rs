@@ -1,11 +1,11 @@
-//! Endpoints that want only some messages, by what is in them.
+//! Endpoints that get only messages with certain contents.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Sends a message with this payload and these fields beside it; its id.
+/// Sends a message with this payload and these fields; returns its id.
 async fn send(server: &Running, app: &str, payload: &str, more: Value) -> String {
     let mut fields = more.as_object().unwrap().clone();
     fields.entry("eventType").or_insert(json!("invoice.paid"));
@@ -74,7 +74,7 @@ async fn a_filtered_message_names_the_failed_condition() {
         "Not sent: the endpoint's filter keeps it back. At all[1].payload: `$.amount` is 5, and the filter asks \
          for at least 100 (as it is now)"
     );
-    // As it is now, it would pass.
+    // The present filter would match it.
     server.client.patch(&format!("/app/{app}/endpoint/large"), r#"{"filter": null}"#).await.expect(200);
     let told = server.client.get(&format!("{path}?all=true")).await.expect(200);
     assert_eq!(told["data"][0]["reason"], "subscription_changed");
@@ -333,7 +333,7 @@ async fn filters_that_are_too_much_together_are_refused_when_they_are_given() {
     assert_eq!(problem["loc"], json!(["body", "filter"]));
     let text = problem["msg"].as_str().unwrap();
     assert!(text.contains("those of all endpoints of the application may take 10000000 looks"), "{text}");
-    // What is asked in the same words counts once, small ones fit, and what has no filter always does.
+    // Equal conditions count once, cheap ones fit, and endpoints without a filter always do.
     server.client.post(&path, body("same", &filter(0))).await.expect(201);
     server.client.post(&path, body("small", &json!({"payload": "$.a", "eq": 1}))).await.expect(201);
     server.client.post(&path, body("none", &Value::Null)).await.expect(201);
@@ -353,7 +353,7 @@ async fn filters_that_are_too_much_together_are_refused_when_they_are_given() {
         .patch(&format!("{path}/none"), json!({"filter": filter(502)}).to_string())
         .await
         .expect(422);
-    // What goes makes room.
+    // A deleted endpoint frees its cost.
     server.client.delete(&format!("{path}/e3")).await.expect(204);
     server
         .client

@@ -58,7 +58,7 @@ async fn a_held_host_is_listed_survives_a_restart_and_can_be_released() {
     assert_eq!((&gate["failures"], &gate["probing"]), (&json!(1), &json!(false)));
     assert!(gate["until"].as_str().unwrap() > gate["since"].as_str().unwrap());
 
-    // What comes now waits behind it, and another application's path has no part in it.
+    // New deliveries wait behind it; those of another application are not counted.
     receiver.answer(200);
     server.message(&app, "a").await;
     receiver.stays_quiet(Duration::from_millis(300)).await;
@@ -101,7 +101,7 @@ fn closed_port() -> (TcpSocket, u16) {
     (socket, port)
 }
 
-/// A server whose application has sent to a host where nobody listens, and the host is held back.
+/// A server whose application has sent to a closed port, and the host is held.
 struct Unreachable {
     server: Running,
     /// Reserves the port. Connections are refused until it listens.
@@ -136,7 +136,7 @@ impl Unreachable {
         (theirs, app)
     }
 
-    /// Somebody listens there from now on.
+    /// Opens the port.
     fn comes_back(&mut self) -> Receiver {
         let socket = self.socket.take().expect("it comes back once");
         Receiver::on(socket.listen(64).unwrap(), "", |_| 200)
@@ -297,7 +297,7 @@ async fn gates_have_a_limit_in_memory_and_on_disk() {
     };
     let in_memory = held(&server).await;
     assert_eq!(in_memory.len(), LIMIT, "of {HOSTS} hosts that refuse connections");
-    // The limit is higher after a restart: what is listed then is what was on disk.
+    // The limit is higher after a restart: then the list has the hosts that were on disk.
     let folder = server.stop().await;
     server = Running::within(folder, allow).await;
     assert_eq!(held(&server).await, in_memory);

@@ -1,4 +1,4 @@
-//! Endpoints: what they are told, and what they do with deliveries.
+//! Endpoints: their configuration and their deliveries.
 
 pub(crate) mod egress;
 pub(crate) mod examples;

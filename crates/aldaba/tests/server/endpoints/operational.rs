@@ -1,4 +1,4 @@
-//! Operational webhooks: an organization hears of what becomes of its endpoints and messages.
+//! Operational webhooks: an organization is notified about its endpoints and messages.
 
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::support::client::Client;
@@ -18,7 +18,7 @@ const HASTY: &str = r#"{"name": "hasty", "schedule": {"type": "list", "delays": 
 struct Stage {
     server: Running,
     receiver: Receiver,
-    /// Hears the operational webhooks.
+    /// Receives the operational webhooks.
     ear: Receiver,
     app: String,
     id: String,
@@ -190,12 +190,12 @@ async fn the_servers_own_events_are_among_the_event_types_of_the_management_orga
     assert_eq!(client.get("/event-type/endpoint.updated").await.expect(200)["description"], "mine");
     client.patch("/event-type/endpoint.created", r#"{"description": "x"}"#).await.expect(409);
     client.delete("/event-type/endpoint.created").await.expect(409);
-    // Nobody else has them.
+    // No other organization gets them.
     assert_eq!(server.client.get("/event-type").await.expect(200)["data"], json!([]));
     server.client.get("/event-type/endpoint.created").await.expect(404);
 }
 
-/// Keeps changing an endpoint, until it is told to stop.
+/// Keeps changing an endpoint until it is stopped.
 fn keep_putting(client: &Client, path: String, stop: &watch::Receiver<bool>) -> JoinHandle<usize> {
     let (client, stop) = (client.clone(), stop.clone());
     tokio::spawn(async move {
@@ -222,7 +222,7 @@ async fn nothing_is_lost_while_an_organizations_own_endpoints_keep_changing() {
     for _ in 0..100 {
         let endpoint = stage.server.endpoint(&stage.app, json!({})).await;
         made.insert(endpoint["id"].as_str().unwrap().to_owned());
-        // Spreads the changes over three seconds, beside the concurrent ones.
+        // Spreads the changes over three seconds, concurrent with the others.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     stop.send(true).unwrap();

@@ -75,7 +75,7 @@ async fn d8_a_policy_of_ones_own_is_made_changed_and_deleted() {
     let user = format!("The endpoint {} uses the policy `patient`.", endpoint["id"].as_str().unwrap());
     assert!(in_use["detail"].as_str().unwrap().starts_with(&user), "{in_use}");
 
-    // What was shown can be sent back with a change.
+    // A representation can be sent back with a change.
     let mut changed = made.clone();
     changed["schedule"]["delays"] = json!(["5m"]);
     changed["limit"]["attempts"] = json!(2);

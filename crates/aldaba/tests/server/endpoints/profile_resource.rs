@@ -25,7 +25,7 @@ async fn the_built_in_profiles_are_listed_and_shown() {
     });
     assert_eq!(shown, expected);
     server.client.get("/profile/acme").await.expect(404);
-    // What is shown is a good start for one of one's own.
+    // A shown profile is a good start for a custom one.
     for built_in in list["data"].as_array().unwrap() {
         let mut mine = built_in.clone();
         mine["name"] = json!(format!("my-{}", built_in["name"].as_str().unwrap()));

@@ -185,7 +185,7 @@ async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
         let event = json!({"eventType": "invoice.paid", "eventId": "order-7.paid_1", "payload": {"n": 1}});
         let sent = server.client.post(&format!("/app/{app}/msg"), event.to_string()).await.expect(202);
         let id = sent["id"].as_str().unwrap();
-        // The first attempt, a retry, and one by hand: the same id each time.
+        // The first attempt, a retry, and a manual attempt: the same id each time.
         let expected = format!("{before}order-7.paid_1");
         for _ in 0..2 {
             assert_eq!(header(&receiver.next().await, name), expected);
@@ -199,7 +199,7 @@ async fn e1_branded_and_own_templates_send_the_event_id_that_the_sender_gave() {
         .await;
         resent.expect(202);
         assert_eq!(header(&receiver.next().await, name), expected);
-        // What is shown of an attempt is made again, and says the same.
+        // The shown headers of an attempt are computed again, and are the same.
         let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{id}")).await.expect(200);
         for attempt in attempts["data"].as_array().unwrap() {
             let path = format!("/app/{app}/msg/{id}/attempt/{}/headers", attempt["id"].as_str().unwrap());

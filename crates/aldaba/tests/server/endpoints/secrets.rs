@@ -156,7 +156,7 @@ async fn the_public_keys_of_an_application_are_readable_without_credentials() {
     assert_eq!((&key["kty"], &key["crv"]), (&json!("OKP"), &json!("Ed25519")));
     assert_eq!(BASE64_URL_SAFE_NO_PAD.decode(key["x"].as_str().unwrap()).unwrap(), public);
     assert!(stage.path.ends_with(key["endpoints"][0].as_str().unwrap()));
-    // A symmetric secret is nobody's to see.
+    // A symmetric secret is never shown.
     server_with_symmetric(&stage).await;
     assert_eq!(nobody.get(&path).await.expect(200)["keys"].as_array().unwrap().len(), 1);
     stage.rotate(json!({})).await.expect(200);

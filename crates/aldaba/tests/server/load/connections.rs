@@ -152,7 +152,7 @@ async fn a_client_that_does_not_read_its_answer_loses_its_connection() {
     let head = format!("host: x\r\nauthorization: {authorization}\r\n\r\n");
     let mut stuck = TcpStream::connect(server.address).await.unwrap();
     stuck.write_all(format!("GET /api/v1/app/{app}/msg HTTP/1.1\r\n{head}").as_bytes()).await.unwrap();
-    // The only place is free again once the server has given up on it.
+    // The only slot is free again after the server's timeout.
     let healthy = async { while server.client.get("/health").await.status != 200 {} };
     tokio::time::timeout(WAIT_TIMEOUT, healthy).await.expect("a turn");
     let mut all = Vec::new();

@@ -34,7 +34,7 @@ fn keep_open(to: SocketAddr, from: Ipv4Addr, count: usize, sends: &'static [u8])
     (0..count).map(keep).collect()
 }
 
-/// The status of an answer on a connection of its own; `None`: there was none.
+/// The status of an answer on a new connection; `None` without an answer.
 async fn asks(to: SocketAddr, from: Ipv4Addr) -> Option<u16> {
     let asked = async {
         let mut stream = connect(to, from).await?;

@@ -1,4 +1,4 @@
-//! A store that takes long, because another program holds the database: nobody hangs, and nothing is sent twice for it.
+//! A store that is slow because another program holds the database: no caller hangs, and nothing is sent twice.
 
 use crate::support::running::Running;
 use futures_util::future::join_all;
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Longer than anybody is to wait.
+/// Longer than any caller should wait.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The four ways of handing something in, each with all that it needs.
@@ -45,7 +45,7 @@ async fn a_sender_does_not_wait_for_a_locked_database_and_retries_with_the_same_
         assert!(said["detail"].as_str().unwrap().contains("idempotency-key"), "{what}: {said}");
         assert_eq!(reply.headers["retry-after"], "5", "{what}");
     }
-    // What is only read goes on meanwhile.
+    // Reads continue meanwhile.
     assert_eq!(server.stored(&app).await[2], 1);
     other.execute_batch("ROLLBACK").unwrap();
     for (request, (_, _, what)) in requests.iter().zip(&requests) {

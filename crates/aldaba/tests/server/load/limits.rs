@@ -36,13 +36,13 @@ async fn many(server: &Running, app: &str, count: usize) -> String {
 #[tokio::test]
 async fn an_organization_over_its_rate_gets_retry_after() {
     let server = Running::with(|config| config.limits.rates.organization = 2).await;
-    // At once: while the disk takes its time, the rate allows more.
+    // Concurrently: while a request waits for the disk, the rate refills.
     let asked = join_all((0..3).map(|_| server.client.post("/app", r#"{"name":"a"}"#))).await;
     let (made, over): (Vec<_>, Vec<_>) = asked.iter().partition(|reply| reply.status == 201);
     assert_eq!((made.len(), over.len()), (2, 1), "{asked:?}");
     let seconds = refused(over[0], "rate_limited", "The organization may make 2 requests a second");
     assert_eq!(seconds, 1);
-    // Who has no token is told that first; and whether the server is well is always said.
+    // A missing token is reported first; health is always available.
     server.client.anonymous().post("/app", r#"{"name":"a"}"#).await.expect(401);
     server.client.get("/health").await.expect(200);
     let other = server.client.with_token(&token(OTHER));
@@ -114,7 +114,7 @@ async fn a_days_messages_are_counted_over_a_restart() {
     assert!((1..=86_400).contains(&seconds), "{seconds}");
     assert!(reply.json()["detail"].as_str().unwrap().ends_with("T00:00:00.000Z"), "{:?}", reply.body);
     assert_eq!(server.stored(&app).await[2], 3);
-    // A repeat of what was accepted is answered as it was.
+    // A repeat of an accepted request gets the first answer.
     let again = server.client.post_once(&path, "first", message("1")).await.expect(202);
     assert_eq!(again["id"], first["id"]);
     server.client.post(&format!("/app/{other}/msg"), message("1")).await.expect(202);

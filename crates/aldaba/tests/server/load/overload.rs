@@ -70,9 +70,9 @@ async fn a_body_beyond_the_memory_budget_is_refused_until_memory_is_free() {
     says_come_back(&server.client.post(&format!("/app/{app}/msg"), body.clone()).await);
     says_come_back(&server.client.post("/app", body.clone()).await);
     assert_eq!(server.stored(&app).await, [1, 0, stored]);
-    // What is left is for others.
+    // The rest of the budget is for other callers.
     server.client.post(&format!("/app/{app}/msg"), message(1000)).await.expect(202);
-    // The first one was let in, and is not touched by the crowd.
+    // The first connection was accepted, and the others do not affect it.
     first.write_all(&body.as_bytes()[body.len() / 2..]).await.unwrap();
     assert_eq!(status(&mut first).await, "HTTP/1.1 202");
     server.client.post(&format!("/app/{app}/msg"), body).await.expect(202);
@@ -141,7 +141,7 @@ async fn a_connection_over_the_limit_gets_retry_after() {
     let request = b"GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n";
     first.write_all(request).await.unwrap();
     assert_eq!(status(&mut first).await, "HTTP/1.1 200");
-    // More than can wait at the door: none of them is left without an answer.
+    // More connections than may wait: each gets an answer.
     let many = (0..200).map(|_| async { server.client.get("/health").await });
     let all = tokio::time::timeout(WAIT_TIMEOUT, futures_util::future::join_all(many)).await;
     for reply in all.expect("answers") {
@@ -251,7 +251,7 @@ async fn a8_slow_bodies_of_an_application_and_of_an_organization_fill_a_share_an
         assert_eq!(stream.is_some(), number < 2, "{number}: a quarter for a key of one application");
         held.extend(stream);
     }
-    // Others of the organization are not concerned, nor is what is small enough to come in one piece.
+    // Other callers of the organization are not affected, nor are small bodies in one piece.
     server.client.post(&path, message(200 * KIB)).await.expect(202);
     server.client.with_token(&key).post(&path, message(1000)).await.expect(202);
     let whole = bearer(&server.client);
@@ -286,7 +286,7 @@ async fn a8_slow_bodies_of_an_application_and_of_an_organization_fill_a_share_an
 /// Asks for a page of messages and reads nothing but the status.
 async fn unread_page(server: &Running, app: &str, token: &str) -> (TcpStream, String) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    // Little room in the system's buffers, so that the answer stays in the server's.
+    // Small buffers of the system, so that the answer stays in the server's memory.
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
     let request = format!(

@@ -1,4 +1,4 @@
-//! Many messages in one request, and the question whether anybody would get one.
+//! Many messages in one request, and the check whether any endpoint would get one.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::{Running, token};
@@ -68,7 +68,7 @@ async fn a_repeated_batch_has_no_second_effect() {
     assert_ne!(first["results"][0]["id"], first["results"][2]["id"]);
     let again = server.client.post_once(&path, "once", body).await.expect(202);
     assert_eq!(again, first);
-    // What was not accepted then can be now.
+    // A rejected message can be accepted now.
     let mended = batch(&[good.clone(), good.clone(), good.clone()]);
     let again = server.client.post_once(&path, "once", mended.clone()).await.expect(202);
     assert_eq!(statuses(&again), [202, 202, 202]);
@@ -107,7 +107,7 @@ async fn a_batch_has_a_size() {
     }
     let deep = format!("{{\"messages\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(statuses(&server.client.post(&path, deep).await.expect(202)), [422]);
-    // A payload of its own is as large as that of a single message.
+    // Each payload may be as large as that of a single message.
     let reply = server.client.post(&path, batch(&[message(1 << 20), message(1)])).await.expect(202);
     assert_eq!(statuses(&reply), [413, 202]);
     let largest: Vec<_> = (0..15).map(|_| message((1 << 20) - 100)).collect();

@@ -157,7 +157,7 @@ async fn every_list_of_deliveries_can_be_walked_both_ways() {
     let ok = Receiver::answering(200, "").await;
     server.endpoint(&app, json!({"url": receiver.url("/"), "policy": "public-api"})).await;
     server.endpoint(&app, json!({"url": ok.url("/")})).await;
-    // Nothing leaves for it, and it has lanes of its own among the pending.
+    // Nothing is sent to it, and its deliveries are pending in their own lane.
     for number in 0..2 {
         let url = format!("https://unreachable.invalid/{number}");
         server.endpoint(&app, json!({"url": url, "policy": "persistent"})).await;

@@ -49,7 +49,7 @@ async fn a_delayed_message_is_sent_at_its_time() {
         (&waits["data"][0]["status"], &waits["data"][0]["nextAttempt"]),
         (&json!(1), &sent["deliverAt"])
     );
-    // What is due goes past it.
+    // Due messages overtake it.
     let other = server.message(&app, "a").await;
     assert_eq!(receiver.next().await.headers["webhook-id"], other);
     assert_eq!(receiver.next().await.headers["webhook-id"], *message);
@@ -132,7 +132,7 @@ async fn on_an_ordered_endpoint_a_delayed_message_gets_its_position_at_its_time(
         assert_eq!((&waits["status"], &waits["reason"]), (&json!(1), &json!("scheduled")), "{waits}");
         assert_eq!(later(&waits["nextAttempt"], 0).as_millisecond(), moment.as_millisecond());
     }
-    // What comes meanwhile does not wait for it; it waits for what is in the order when its time comes.
+    // Other messages do not wait for it meanwhile; at its time it waits for those in the order.
     send(&server, &app, 2, None).await;
     assert_eq!((number(&mut ordered).await, number(&mut other).await), (2, 2));
     assert_eq!(number(&mut other).await, 1, "elsewhere it leaves at its moment");
@@ -189,7 +189,7 @@ async fn an_endpoint_may_change_its_ordering_or_go_while_a_message_for_later_wai
     send(&server, &app, 3, Some(later(&now(&server).await, 900))).await;
     server.client.patch(&endpoint, r#"{"ordering": "none"}"#).await.expect(200);
     assert_eq!(number(&mut receiver).await, 3);
-    // What is for later ends with its endpoint, though it has no place yet.
+    // A delayed message ends with its endpoint, although it has no position yet.
     server.client.patch(&endpoint, r#"{"ordering": "fifo"}"#).await.expect(200);
     let message = send(&server, &app, 4, Some(later(&now(&server).await, 3_600_000))).await;
     server.client.delete(&endpoint).await.expect(204);

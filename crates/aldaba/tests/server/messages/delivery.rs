@@ -9,7 +9,7 @@ use standardwebhooks::Webhook;
 /// Strange on purpose: spacing, order, number spelling, escapes and a repeated key must survive.
 const PAYLOAD: &str = r#"{ "z" : 1.0, "a":[1e3 ,"é\/é"],  "z":12345678901234567890123 }"#;
 
-/// Checks the signature as a receiver would, whatever the headers are called.
+/// Verifies the signature like a receiver, under any header names.
 fn verify(arrival: &Arrival, prefix: &str, secret: &str) -> String {
     let mut headers = HeaderMap::new();
     for (name, under) in [
@@ -154,7 +154,7 @@ async fn only_the_endpoints_that_want_a_message_get_it() {
 async fn messages_accepted_before_a_stop_are_delivered_after_it() {
     let server = Running::delivering().await;
     let app = server.application().await;
-    // Nobody listens there until the server has stopped.
+    // The port is closed until the server has stopped.
     let place = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = place.local_addr().unwrap();
     drop(place);

@@ -110,7 +110,7 @@ async fn a_secret_a_profile_and_headers_of_its_own_are_for_this_one_alone() {
     for absent in ["x-trace", "x-api-key", "authorization", "svix-id"] {
         assert!(!arrival.headers.contains_key(absent), "{absent}");
     }
-    // What went out is shown, but for what is secret.
+    // The sent headers are shown, except secret ones.
     let attempt = server.client.attempt_id(&app, told["id"].as_str().unwrap()).await;
     let shown = format!("/app/{app}/msg/{}/attempt/{attempt}/headers", told["id"].as_str().unwrap());
     let shown = server.client.get(&shown).await.expect(200);
@@ -142,7 +142,7 @@ async fn a_dispatch_endpoint_is_unlisted_unchangeable_and_gets_no_other_events()
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     server.client.post(&format!("{path}/replay-missing"), since).await.expect(202);
     receiver.stays_quiet(Duration::from_millis(500)).await;
-    // The policy that it names is in use, and there is room for as many endpoints as ever.
+    // Its policy is in use, and it does not count toward the limit of endpoints.
     server.endpoint(&app, json!({})).await;
     // With its application it is gone.
     server.client.delete(&format!("/app/{app}")).await.expect(204);
@@ -174,7 +174,7 @@ async fn a_dead_dispatch_is_in_the_dead_letter_and_can_be_recovered_and_sent_aga
     let again = format!("/app/{app}/msg/{}/endpoint/{address}/resend", told["id"].as_str().unwrap());
     server.client.post(&again, "").await.expect(202);
     assert_eq!(receiver.next().await.headers["x-own"], "1");
-    // An endpoint that somebody has made gets the payload by hand, and not the headers of the address.
+    // A resend to an ordinary endpoint sends the payload, and not the headers of the address.
     let endpoint = server.endpoint(&app, json!({"url": receiver.url("/other")})).await;
     let again = again.replace(address, endpoint["id"].as_str().unwrap());
     server.client.post(&again, "").await.expect(202);
@@ -200,7 +200,7 @@ async fn headers_of_one_url_are_not_sent_to_another() {
     };
     server.client.post(&resend(&with, &without), "").await.expect(409);
     receiver.nothing_more().await;
-    // Without headers it can be sent there by hand, and neither record changes.
+    // Without headers it can be resent there, and neither record changes.
     server.client.post(&resend(&without, &with), "").await.expect(202);
     assert_eq!(receiver.next().await.path, "/a");
     let path = format!("/app/{app}/dispatch/{}", without["id"].as_str().unwrap());

@@ -65,7 +65,7 @@ async fn an_older_name_for_one_feature_flag_is_taken() {
     let made = json!({"name": "a", "description": "", "featureFlag": "beta"}).to_string();
     let made = server.client.post("/event-type", made).await.expect(201);
     assert_eq!((&made["featureFlag"], &made["featureFlags"]), (&json!("beta"), &json!(["beta"])));
-    // What was read can be sent back.
+    // A representation can be sent back.
     let back = server.client.put("/event-type/a", made.to_string()).await.expect(200);
     assert_eq!(back["featureFlags"], json!(["beta"]));
     for (change, flags) in [

@@ -168,7 +168,7 @@ async fn the_headers_of_an_attempt_are_shown_without_secrets() {
     hidden.sort_unstable();
     assert_eq!(hidden, ["authorization", "x-api-key"]);
     assert!(!told.to_string().contains("k-123") && !told.to_string().contains("hunter2"));
-    // Nobody can sign again what is not there.
+    // A deleted payload cannot be signed again.
     server.client.delete(&format!("/app/{app}/msg/{message}/content")).await.expect(204);
     let told = server.client.get(&format!("{path}/headers")).await.expect(200);
     assert!(told["sentHeaders"].get("webhook-signature").is_none());

@@ -316,7 +316,7 @@ async fn messages_of_an_endpoint_come_with_how_far_they_have_come() {
     ] {
         assert_eq!(scene.of_messages(&format!("/endpoint/one/msg?{query}")).await, wanted, "{query}");
     }
-    // What somebody ends is canceled, for who knows the word.
+    // Cancelled deliveries have the status canceled, for clients that know it.
     let deliveries =
         scene.server.client.get(&scene.path("/delivery?state=pending&endpoint=one")).await.expect(200);
     let waiting = deliveries["data"].as_array().unwrap().iter().find(|one| one["msgId"] == retried).unwrap();
@@ -486,7 +486,7 @@ async fn an_applications_token_reads_its_own_and_another_finds_nothing() {
     for other in &others {
         other.post(&scene.path("/msg/search"), "{}").await.expect(404);
     }
-    // What is another application's own is not found below this one either.
+    // Messages of another application are not found below this one either.
     scene.server.client.get(&format!("/app/{other}/msg/{message}/raw")).await.expect(404);
     scene
         .server

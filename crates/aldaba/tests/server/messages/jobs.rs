@@ -111,7 +111,7 @@ async fn c2_a_jobs_webhook_is_signed_with_the_key_that_the_application_shows() {
     tell(&server, &app, json!({"webhookUrl": receiver.url("/jobs")})).await;
     let secret = server.client.get(&format!("/app/{app}/dispatch/secret")).await.expect(200);
     let secret = secret["key"].as_str().unwrap();
-    // Signed anew at each attempt, under one id.
+    // Each attempt is signed again, with the same id.
     let (first, retry) = (receiver.next().await, receiver.next().await);
     for arrival in [&first, &retry] {
         standardwebhooks::Webhook::new(secret).unwrap().verify(&arrival.body, &arrival.headers).unwrap();
@@ -421,7 +421,7 @@ async fn an_invalid_job_is_explained_and_not_stored() {
     assert_eq!(server.stored(&app).await, [1, 0, 2]);
 }
 
-/// Without a URL nobody is told, so that a misspelt one would lose a webhook without a word.
+/// Without a URL no webhook is sent, so a misspelt field name would silently lose one.
 #[tokio::test]
 async fn a_field_that_is_misspelt_is_refused_and_not_taken_for_one_that_is_left_out() {
     let server = Running::start().await;

@@ -195,7 +195,7 @@ async fn a_document_that_expands_too_far_is_refused_early_and_by_a_dry_run() {
 #[tokio::test]
 async fn a_dry_run_reports_that_an_import_exceeds_the_limit() {
     let server = Running::start().await;
-    // What is there takes most of the room.
+    // The existing types use most of the limit.
     let description = "x".repeat(250_000);
     for n in 0..66 {
         let body = json!({"description": "", "schemas": {"1": {"description": description}}}).to_string();

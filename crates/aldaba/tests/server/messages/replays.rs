@@ -1,4 +1,4 @@
-//! Sending again what has died, what was never sent, or what a filter says.
+//! Sending again: dead deliveries, messages that were never sent, and messages that a filter selects.
 
 use crate::credentials::tokens::OTHER_ORGANIZATION;
 use crate::messages::dead_letter::policy;
@@ -162,7 +162,7 @@ async fn a_replay_keeps_to_its_rate_can_be_cancelled_and_goes_on_after_a_restart
     }
     let took = now() - begun;
     assert!(took >= Duration::from_millis(500), "nine at ten a second took {took:?}");
-    // Whatever was opened has been delivered or will be; the rest is still to come.
+    // Opened deliveries were or will be delivered; the others were not opened yet.
     let folder = server.stop().await;
     let server = Running::within(folder, |config| {
         config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
@@ -188,7 +188,7 @@ async fn a_replay_keeps_to_its_rate_can_be_cancelled_and_goes_on_after_a_restart
 
 #[tokio::test]
 async fn an_application_has_a_hundred_running_replays_and_no_more() {
-    // Where the disk has little room no replay moves, so that all of them stay running.
+    // On a nearly full disk no replay advances, so all of them stay running.
     let server = Running::with(|config| config.store.low_space_bytes = 1 << 50).await;
     let (app, neighbour) = (server.application().await, server.application().await);
     let id = endpoint(&server, &app, "https://example.com/", "standard").await;

@@ -167,7 +167,7 @@ async fn a5_a_discarded_failed_one_goes_with_its_attempts_and_its_message_also_w
     discard(&sent[0]).await;
     server.client.delete(&format!("/app/{app}/endpoint/{}", endpoints[1])).await.expect(204);
     discard(&sent[2]).await;
-    // What nobody has discarded stays, with its attempt.
+    // A delivery that is not discarded stays, with its attempt.
     assert_eq!(ids(&server, &format!("/app/{app}/msg")).await, [sent[1].clone()]);
     assert_eq!(ids(&server, &format!("/app/{app}/attempt/msg/{}", sent[1])).await.len(), 1);
 }
@@ -229,7 +229,7 @@ async fn a_payload_goes_after_its_time_unless_something_waits_for_it_and_its_mes
     let all = json!({"since": "2020-01-01T00:00:00Z", "status": 0, "dryRun": true}).to_string();
     let counted = server.client.post(&format!("/app/{app}/endpoint/sent/bulk-replay"), all).await.expect(200);
     assert_eq!(counted["count"], 3, "a replay passes over what has no payload");
-    // What was held goes out as it came in; then nothing needs it any more.
+    // Held messages are sent unchanged; then nothing needs the payload any more.
     server.client.patch(&format!("/app/{app}/endpoint/held"), r#"{"disabled": false}"#).await.expect(200);
     assert_eq!(&receiver.next().await.body[..], br#"{"a":1}"#);
     wait_until("it is gone, too", async || payload(&server, &app, &ids[4]).await == gone).await;

@@ -235,7 +235,7 @@ async fn a_batch_shares_one_validation_budget_and_delays_no_other_request() {
         let text = result["error"]["detail"].as_str().unwrap();
         assert!(text.contains("send it alone, or in a smaller batch"), "{text}");
     }
-    // In a smaller one each hears of its own.
+    // In a smaller batch each message gets its own error.
     let body = json!({"messages": [message(&nested), message(&json!({}))]}).to_string();
     let reply = server.client.post(&path, body).await.expect(202);
     assert_eq!((&reply["results"][0]["status"], &reply["results"][1]["status"]), (&json!(422), &json!(202)));

@@ -23,7 +23,7 @@ async fn attempts_are_counted_by_endpoint_and_by_event_type_also_over_a_restart(
     let (good, bad) = (Receiver::answering(200, "ok").await, Receiver::answering(500, "no").await);
     let app = server.application().await;
     server.endpoint(&app, json!({"url": good.url("/"), "uid": "good"})).await;
-    // What has failed is tried again after the test.
+    // Failed deliveries are retried after the test.
     let patient = json!({"name": "patient", "schedule": {"type": "list", "delays": ["1h"]}});
     server.client.post("/policy", patient.to_string()).await.expect(201);
     server.endpoint(&app, json!({"url": bad.url("/"), "uid": "bad", "policy": "patient"})).await;

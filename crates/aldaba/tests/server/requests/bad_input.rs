@@ -1,4 +1,4 @@
-//! What is wrong with a request is said in the answer, and nothing is stored.
+//! The answer explains every problem of a request, and nothing is stored.
 
 use crate::support::client::Reply;
 use crate::support::running::Running;
@@ -139,7 +139,7 @@ async fn an_unknown_application_endpoint_or_message_is_not_found() {
     let message = r#"{"eventType":"a","payload":{}}"#;
     for unknown in [nobody, "no-such-uid", "app_short"] {
         says(&server.client.post(&format!("/app/{unknown}/msg"), message).await, 404, "not_found");
-        // It comes before what is wrong with the body.
+        // It is reported before problems of the body.
         says(&server.client.post(&format!("/app/{unknown}/msg"), "{").await, 404, "not_found");
         says(&server.client.post(&format!("/app/{unknown}/endpoint"), "{").await, 404, "not_found");
         for path in ["", "/endpoint", "/msg", "/attempt/msg/x", "/attempt/endpoint/x", "/endpoint/x/secret"] {
@@ -395,7 +395,7 @@ async fn the_answer_is_short_however_many_problems_there_are() {
     let detail = reply.json();
     assert_eq!(detail["detail"][19]["loc"], json!(["body", "eventTypes", "[19]"]));
     assert_eq!(detail["detail"][20]["msg"], "and 480 more problems that are not listed");
-    // Nor is what is wrong repeated at any length.
+    // Long invalid values are not repeated in full.
     let long = "x".repeat(100_000);
     let body = json!({"name": "a", "metadata": {long.as_str(): 1}}).to_string();
     assert!(server.client.post("/app", body).await.body.len() < 1000);
@@ -414,7 +414,7 @@ async fn an_empty_id_is_not_found_by_any_method() {
             continue;
         };
         let Some(path) = before.strip_prefix("/api/v1") else { continue };
-        // Whatever stands in the places before.
+        // Whatever the segments before contain.
         let path: Vec<_> =
             path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect();
         for (method, operation) in operations.as_object().unwrap() {

@@ -127,7 +127,7 @@ async fn an_idempotency_key_is_promised_only_where_it_is_honoured() {
         "operational-webhook.endpoint.update",
     ];
     assert_eq!(promised, honoured.into());
-    // A policy is not among them: a repeat is refused, whatever its key.
+    // Policies are not among them: a repeat is refused with any key.
     let policy = r#"{"name": "p", "schedule": {"type": "list", "delays": ["1s"]}}"#;
     server.client.post_once("/policy", "k", policy).await.expect(201);
     server.client.post_once("/policy", "k", policy).await.expect(409);

@@ -45,7 +45,7 @@ async fn a_key_is_the_same_by_the_id_and_by_the_uid_of_an_application() {
         };
         let first = by(&sol).await;
         assert_eq!(by("sol").await, first, "{path}");
-        // Another application has keys of its own.
+        // Another application has its own keys.
         let other = by("luna").await;
         assert_ne!(other, first, "{path}");
         assert_eq!(by(&luna).await, other, "{path}");
@@ -110,7 +110,7 @@ async fn a_repeated_resend_sends_once() {
     server.client.post_once(&path, "k4", "").await.expect(409);
     server.client.post_once(&path, "k1", "").await.expect(202);
     server.client.patch(&endpoint, r#"{"disabled": false}"#).await.expect(200);
-    // A refusal frees its key, and the history has what was made.
+    // A refusal frees its key, and the history has the attempts.
     server.client.post_once(&path, "k4", "").await.expect(202);
     receiver.next().await;
     let attempts = server.client.get(&format!("/app/{app}/attempt/msg/{message}")).await.expect(200);

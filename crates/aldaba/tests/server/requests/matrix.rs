@@ -43,7 +43,7 @@ pub(crate) async fn operations(server: &Running) -> Vec<Operation> {
     let document = server.client.anonymous().get("/openapi.json").await.expect(200);
     let mut found = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        // The door lies beside the API, and knows no tokens of ours.
+        // The URL of a source is outside of the API and accepts no tokens.
         let Some(path) = path.strip_prefix("/api/v1") else {
             assert_eq!(path, "/in/{token}");
             continue;
@@ -220,7 +220,7 @@ async fn an_applications_token_reaches_its_own_application_only() {
         let expected = match &operation.access {
             access if of_organization.contains(&access.as_str()) => 403,
             _ if operation.path.contains("{app_id}") || operation.path.contains("{origin}") => 404,
-            // What is the organization's and no secret: policies, profiles, event types, hosts.
+            // Resources of the organization that are not secret: policies, profiles, event types, hosts.
             _ => continue,
         };
         assert_eq!(reply.status, expected, "{} {path}: {:?}", operation.method, reply.body);

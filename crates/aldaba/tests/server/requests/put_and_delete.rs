@@ -1,4 +1,4 @@
-//! A PUT that meets the DELETE of the same thing: what is deleted stays deleted.
+//! A PUT concurrent with a DELETE of the same resource: the resource stays deleted.
 
 use crate::support::running::Running;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A PUT whose body waits: the server has looked at what is there before it asks for the body.
+/// A PUT whose body is delayed: the server reads the resource before the body.
 struct HalfSent {
     stream: TcpStream,
     body: String,

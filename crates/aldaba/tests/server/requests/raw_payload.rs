@@ -1,4 +1,4 @@
-//! A body that is sent as it is, whatever it is.
+//! A body that is sent unchanged.
 
 use crate::support::receiver::Receiver;
 use crate::support::running::Running;

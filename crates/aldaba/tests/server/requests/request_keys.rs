@@ -59,7 +59,7 @@ async fn one_idempotency_key_is_one_message_for_all_credentials_and_spellings() 
     assert_eq!(made.len(), 1, "{made:?}");
     assert_eq!(server.stored(&app).await, [1, 0, 1]);
 
-    // Another organization has keys of its own, also where its application has the same name.
+    // Another organization has its own keys, also if its application has the same name.
     let stranger = server.client.with_token(&token(OTHER_ORGANIZATION));
     let other = application(&stranger, "sol").await;
     let sent = stranger.post_once("/app/sol/msg", "k", MESSAGE).await.expect(202);
@@ -134,7 +134,7 @@ async fn endpoints_messages_and_sources_are_the_same_by_id_and_by_uid() {
     let made = async || server.client.get(&attempts).await.expect(200)["data"].as_array().unwrap().len();
     server.client.attempt_id(&app, &message).await;
 
-    // One attempt by hand.
+    // One manual attempt.
     for path in [
         format!("/app/{app}/msg/{message}/endpoint/{endpoint}/resend"),
         "/app/sol/msg/order-1/endpoint/door/resend".to_owned(),
@@ -248,7 +248,7 @@ async fn keys_that_a_former_version_has_stored_are_honoured() {
     let again = server.client.post_once(&format!("{path}/batch"), "b", batch).await.expect(202);
     assert_eq!(again["results"][0]["id"], first["id"]);
 
-    // What is made for a whole organization.
+    // Resources of a whole organization.
     let folder = server.stop().await;
     replace(&former_digest(&authorization, "a", "/app?get_if_exists=false"));
     let connection = Connection::open(&file).unwrap();

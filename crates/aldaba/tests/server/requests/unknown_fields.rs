@@ -1,4 +1,4 @@
-//! Fields that nobody knows are refused where ignoring one would do something else than was asked for.
+//! Unknown fields are rejected, because ignoring one could change the meaning of a request.
 
 use crate::messages::dead_letter::{id, list, until};
 use crate::requests::bad_input::places;
@@ -76,7 +76,7 @@ async fn an_endpoint_with_a_misspelt_field_is_neither_made_nor_changed() {
     let shown = server.client.get(&format!("{list}/door")).await.expect(200);
     assert_eq!(shown, made, "nothing has changed");
 
-    // What was read can be sent back, with one of the two names for the same; it makes no new one.
+    // A representation can be sent back, with one of two equivalent names; it creates no new resource.
     let mut shown = shown;
     shown.as_object_mut().unwrap().remove("filterTypes");
     server.client.put(&format!("{list}/door"), shown.to_string()).await.expect(200);
@@ -205,7 +205,7 @@ async fn access_with_a_misspelt_restriction_is_not_given() {
     let reply = server.client.patch(&path, r#"{"name": "k", "ends": null}"#).await;
     refused(&reply, "ends", "unknown field; there are: name, scope, appId, expiresAt");
 
-    // Nobody is thrown out either who was not meant.
+    // No other session ends.
     let given = server.client.post(&portal, r#"{"sessionId": "one"}"#).await.expect(200);
     let guest = server.client.with_token(given["token"].as_str().unwrap());
     let expire = format!("/auth/app/{app}/expire-all");
@@ -251,7 +251,7 @@ async fn a_source_with_a_misspelt_field_is_neither_made_nor_changed() {
     let shown = server.client.get(path).await.expect(200);
     assert_eq!(shown, made, "nothing has changed");
 
-    // What was read can be sent back, with the secret that is not shown.
+    // A representation can be sent back, with the secret that is not shown.
     let mut back = shown;
     back["config"] = github["config"].clone();
     server.client.put(path, back.to_string()).await.expect(200);
@@ -348,13 +348,13 @@ async fn an_unknown_parameter_starts_and_deletes_nothing() {
     assert_eq!(server.stored(&app).await, [1, 1, 0]);
     // Who only reads on a route of Svix may ask for what a newer server knows.
     server.client.get(&format!("/app/{app}?with_more=true")).await.expect(200);
-    // Who may not change it at all is told that, and nothing else.
+    // A caller without the right to change it gets only that error.
     let reply = server.client.anonymous().delete(&format!("/app/{app}?dry_run=1")).await;
     reply.expect(401);
     server.stop().await;
 }
 
-/// Every field that the document of Svix has, as its SDKs write what was not set.
+/// Every field of Svix's document, with the value that its SDKs send for unset fields.
 #[tokio::test]
 async fn parameters_that_official_sdks_always_send_are_accepted() {
     let server = Running::start().await;

@@ -1,4 +1,4 @@
-//! What a sender hears, and that nothing is stored of what is refused.
+//! The answers to a sender; refused requests store nothing.
 
 use crate::sources::stage::{InboundSource, SECRET, now, standard};
 use crate::support::client::Reply;
@@ -186,7 +186,7 @@ async fn filtered_events_are_acknowledged_and_not_stored() {
     types.sort_unstable();
     assert_eq!(types, ["b", "orders.create", "orders.create"]);
     assert_eq!(inbound.counters().await["ignored"], 5);
-    // What was not wanted may come again once it is.
+    // A filtered event may be sent again after the filter has changed.
     server.client.patch(&inbound.path(""), r#"{"filterTypes": null}"#).await.expect(200);
     assert_eq!(inbound.send(&both, "4").await.expect(200), json!({"received": true}));
     server.stop().await;
@@ -279,7 +279,7 @@ async fn strangers_use_up_nothing_of_what_the_sender_may_send() {
     }
     assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
     send(&inbound, "one", "{}").await.expect(200);
-    // What is the sender's has its bound too.
+    // The sender's own requests have a limit too.
     let answers =
         join_all((0..12).map(|number| send(&inbound, "many", if number == 0 { "{}" } else { "{ }" }))).await;
     assert!(answers.iter().any(|reply| reply.status == 429), "{answers:?}");
@@ -290,7 +290,7 @@ async fn strangers_use_up_nothing_of_what_the_sender_may_send() {
 async fn a_request_refused_unread_does_not_count_toward_the_rate() {
     let server = Running::with(|config| config.limits.rates.source = 20).await;
     let inbound = inbound(&server, json!({})).await;
-    // Many more at once than may wait to be looked at. Nobody knows whose those are that are sent away.
+    // Many more concurrent requests than may wait for verification. The refused ones are not attributed to any sender.
     let body = Bytes::from(vec![b'x'; 60 << 10]);
     let strangers = standard("webhook", SECRET, "stranger", now(), b"another body");
     let answers = join_all((0..120).map(|_| inbound.send_signed(&strangers, body.clone()))).await;

@@ -96,7 +96,7 @@ async fn microsoft_graph_challenges_client_state_and_duplicates_work() {
     assert!(messages.iter().all(|message| message["eventId"].is_null()), "{messages:?}");
     let event = graph.event(messages[0]["id"].as_str().unwrap(), "processed").await;
     assert!(event["eventId"].is_null(), "{event}");
-    // Unless their owner says what they are told apart by.
+    // Unless the owner configures an id.
     server.client.patch(&graph.path(""), r#"{"eventIdFrom": ["body-digest"]}"#).await.expect(200);
     for duplicate in [false, true] {
         let answer = graph.send(&[], body(&["between us"])).await.expect(200);

@@ -164,7 +164,7 @@ async fn e10_a_repeat_of_an_event_that_has_failed_opens_it_again() {
     let id = receiver.next().await.headers["webhook-id"].clone();
     let failed = inbound.event("evt-1", "failed").await;
     assert_eq!(failed["error"], "HTTP 400: Bad Request");
-    // Another body under its id is a conflict, whatever became of it.
+    // Another body with its id is a conflict, whatever its state.
     inbound.send(&[], r#"{"id": "evt-1", "n": 2}"#).await.expect(409);
     // It fails again, and the next repeat opens it again.
     for _ in 0..2 {
@@ -230,7 +230,7 @@ async fn e10_an_event_whose_only_endpoint_was_deleted_is_explained_and_the_next_
     let failed = inbound.event("evt-1", "failed").await;
     let error = failed["error"].as_str().unwrap();
     assert!(error.starts_with("The endpoint was deleted before it had the event"), "{failed}");
-    // There is nobody to send it to, and it stays what it is.
+    // It has no endpoint, and keeps its state.
     let said = inbound.send(&[], body).await.expect(200);
     assert_eq!(said, json!({"received": true, "duplicate": true}));
     inbound.event("evt-1", "failed").await;

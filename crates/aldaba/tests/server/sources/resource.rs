@@ -290,7 +290,7 @@ async fn the_application_of_a_source_takes_only_what_comes_in_through_it() {
     assert_eq!(inbound.messages().await.len(), 0);
     let received = inbound.send(&[], r#"{"id": "taken"}"#).await.expect(200);
     assert_eq!(received, json!({"received": true}), "the id is the sender's");
-    // An example for an endpoint is no event of anybody's, and has no id.
+    // An example for an endpoint is not an event of a sender, and has no id.
     let example = json!({"description": "", "schemas": {"1": {"examples": [{"a": 1}]}}});
     server.client.put("/event-type/shown", example.to_string()).await.expect(201);
     let path = format!("/app/{app}/endpoint/{}/send-example", endpoint["id"].as_str().unwrap());
@@ -393,7 +393,7 @@ async fn verification_ends_only_with_an_explicit_change() {
     patch(json!({"config": {}})).await.expect(422);
     patch(json!({"name": "b"})).await.expect(200);
     assert_eq!(patch(json!({"config": {"secret": null}})).await.expect(200)["verified"], false);
-    // What is not verified has nothing to lose.
+    // A source without verification can lose none.
     assert_eq!(put(json!({"name": "a", "type": "github"})).await.expect(200)["verified"], false);
     assert_eq!(put(github(json!({"secret": "s3"}))).await.expect(200)["verified"], true);
     assert_eq!(put(github(json!({"secret": null}))).await.expect(200)["verified"], false);

@@ -38,7 +38,7 @@ pub(crate) fn standard(prefix: &str, secret: &str, id: &str, at: u64, body: &[u8
 
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A source and what is behind it.
+/// A source and its endpoints.
 pub(crate) struct InboundSource<'a> {
     pub(crate) server: &'a Running,
     pub(crate) source: Value,
@@ -71,7 +71,7 @@ impl<'a> InboundSource<'a> {
         format!("/ingest/source/{}{rest}", self.id())
     }
 
-    /// The path that the sender has, with `//` before it: it lies beside the API.
+    /// The sender's path, with `//` before it: it is outside of the API.
     pub(crate) fn inside(&self) -> String {
         inside(&self.source["ingestUrl"])
     }

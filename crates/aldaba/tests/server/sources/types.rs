@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 
-/// What a sender sends, and what is to be made of it.
+/// A request of a sender, and the expected event.
 struct Case {
     kind: &'static str,
     config: Value,
-    /// What else the source is told.
+    /// Further configuration of the source.
     more: Value,
     body: String,
     headers: Vec<(String, String)>,
@@ -254,7 +254,7 @@ fn cases(at: u64) -> Vec<Case> {
     ]
 }
 
-/// Ed25519, in the words of Telnyx. It is the account's public key that the source is told.
+/// Ed25519, in the format of Telnyx. The source is configured with the account's public key.
 fn telnyx(at: u64) -> Case {
     let key = ed25519_dalek::SigningKey::from_bytes(&[9; 32]);
     let body = r#"{"data": {"id": "e3", "event_type": "message.received"}}"#;
@@ -339,7 +339,7 @@ async fn every_type_verifies_names_and_forwards_as_its_sender_sends() {
         }
         let again = inbound.send_signed(&case.headers, case.body.clone()).await;
         assert_eq!(again.expect(200), json!({"received": true, "duplicate": true}), "{}", case.kind);
-        // Without what it is known by, it is nobody. Some have nothing.
+        // Without its id and type it is anonymous. Some senders have neither.
         let known_by = ["secret", "clientState", "publicKey"];
         let unsigned = known_by.iter().all(|name| case.config[name].is_null());
         if !unsigned {
@@ -377,7 +377,7 @@ async fn an_ed25519_sender_is_verified_by_its_public_key() {
     let headers = [("webhook-id", "one"), ("webhook-timestamp", &stamp), ("webhook-signature", &signature)];
     assert_eq!(inbound.send(&headers, body).await.expect(200), json!({"received": true}));
     assert_eq!(receiver.next().await.body, body);
-    // The other secret counts beside it.
+    // Both secrets are valid.
     let headers = standard("webhook", SECRET, "two", at, body.as_bytes());
     assert_eq!(inbound.send_signed(&headers, body).await.expect(200), json!({"received": true}));
     receiver.next().await;

@@ -20,7 +20,7 @@ pub(crate) fn jwt_secret() -> JwtSecret {
     JwtSecret::new(JWT_SECRET).unwrap()
 }
 
-/// A server in this process, with a data folder of its own.
+/// A server in this process, with its own data folder.
 pub(crate) struct Running {
     pub(crate) client: Client,
     pub(crate) address: SocketAddr,

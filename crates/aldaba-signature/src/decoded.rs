@@ -1,5 +1,4 @@
-//! Signatures as they come in, decoded. What is no signature is passed over: a sender may add schemes
-//! that this receiver has never heard of.
+//! Decodes received signatures. Unknown schemes are skipped, because a sender may add new ones.
 
 use crate::scheme::TIME;
 use crate::sign::{ED25519_VERSION, HMAC_VERSION};
@@ -8,20 +7,20 @@ use crate::{HashKind, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// One signature. Which kind of key may check it is part of it.
-pub(crate) enum Given {
+/// One signature, of the kind of key that can check it.
+pub(crate) enum DecodedSignature {
     Hmac(Vec<u8>),
     Ed25519(Box<ed25519_dalek::Signature>),
 }
 
-impl Given {
+impl DecodedSignature {
     /// `v1,<base64>` or `v1a,<base64>`.
     pub(crate) fn standard(text: &str) -> Option<Self> {
         let (version, encoded) = text.split_once(',')?;
         Self::of(version, || STANDARD.decode(encoded).ok())
     }
 
-    /// Bare text says nothing of its kind: the key that checks it does.
+    /// Text without a version may be of either kind.
     pub(crate) fn hex(text: &str) -> Vec<Self> {
         Self::bare(hex::read(text))
     }
@@ -65,22 +64,22 @@ impl Given {
 /// `t=<seconds>,v1=<hex>,…`
 pub(crate) struct Timestamped<'a> {
     pub(crate) time: &'a str,
-    pub(crate) given: Vec<Given>,
+    pub(crate) signatures: Vec<DecodedSignature>,
 }
 
 impl<'a> Timestamped<'a> {
-    /// `None`: it does not name one time.
+    /// Reads the header. `None` unless it has exactly one time.
     pub(crate) fn read(header: &'a str) -> Option<Self> {
-        let (mut time, mut given) = (None, Vec::new());
-        // One more than the signatures: the time.
+        let (mut time, mut signatures) = (None, Vec::new());
+        // The signatures and the time.
         for part in header.split(',').take(MAX_SIGNATURES + 1) {
             let Some((name, value)) = part.trim_ascii().split_once('=') else { continue };
             if name != TIME {
-                given.extend(Given::of(name, || hex::read(value)));
+                signatures.extend(DecodedSignature::of(name, || hex::read(value)));
             } else if time.replace(value).is_some() {
                 return None;
             }
         }
-        Some(Self { time: time?, given })
+        Some(Self { time: time?, signatures })
     }
 }
