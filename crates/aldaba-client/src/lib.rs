@@ -53,12 +53,8 @@ mod client;
 mod clock;
 mod dispatcher;
 mod error;
-mod json;
 mod listing;
 mod retry;
-mod secret;
-mod shape;
-mod text;
 mod transport;
 
 /// The examples of the documentation compile.
@@ -66,12 +62,10 @@ mod transport;
 #[doc = include_str!("../../../docs/client.md")]
 struct Documentation;
 
+pub use aldaba_api::{Json, Metadata, Secret, Set, Timestamp};
 pub use api::*;
 pub use client::{Client, ClientBuilder};
 pub use dispatcher::{Dispatched, Dispatcher, DispatcherBuilder, DispatcherStats, Leftover};
 pub use error::{Error, Problem};
-pub use json::Json;
 pub use listing::{Everything, Listing, Order, Ordered, Page};
 pub use retry::Retries;
-pub use secret::Secret;
-pub use shape::{Metadata, Set, Timestamp};

@@ -1,9 +1,9 @@
 //! Lists: one page, or all items as a stream.
 
 use crate::call::Call;
-use crate::shape::input;
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::input;
+use aldaba_api::words;
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -15,12 +15,9 @@ pub mod filter;
 mod gate;
 mod health;
 mod id;
-pub mod names;
-pub mod nearest;
 mod operator_actions;
 mod ordering;
 mod outcome;
-mod payload;
 pub mod policy;
 mod profile;
 mod retry_after;
@@ -28,6 +25,7 @@ mod stop_rule;
 mod time;
 mod transition;
 
+pub use aldaba_api::{MAX_PAYLOAD_DEPTH, is_too_deep, names, nearest};
 pub use chance::Chance;
 pub use class::{Class, Fault, Verdict};
 pub use condition::{Condition, ConditionCause, WhenDisabled};
@@ -44,7 +42,6 @@ pub use id::{
 pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
-pub use payload::{MAX_PAYLOAD_DEPTH, is_too_deep};
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;

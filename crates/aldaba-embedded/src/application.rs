@@ -166,7 +166,7 @@ impl Application {
             let changed = loop {
                 let current = find_endpoint(&engine, app, key.clone()).await?;
                 let (config, login) = spec.laid_over(current.config.clone(), &guard)?;
-                let resume = spec.disabled == Some(false);
+                let resume = spec.turns_on();
                 match directory.update_endpoint(&current, config.into(), login, resume).await {
                     Err(ChangeError::Unsettled) => retry.wait().await?,
                     changed => break changed?,

@@ -1,5 +1,6 @@
 use crate::Error;
 use crate::event::{check_all, set};
+use aldaba_api::{EndpointPatch, EndpointUpdate, NewEndpoint as EndpointBody, Set};
 use aldaba_delivery::{Condition, EndpointId, Filter, Ordering, Timestamp, WhenDisabled, names};
 use aldaba_engine::wire::{BasicCredentials, Guard};
 use aldaba_engine::{EndpointHeaders, HeaderProblem, NewEndpoint, Policies};
@@ -15,7 +16,8 @@ use std::sync::Arc;
 pub struct EndpointSpec {
     url: Option<String>,
     uid: Option<String>,
-    description: Option<String>,
+    /// Those that are set as they are.
+    plain: EndpointPatch,
     events: Option<Vec<String>>,
     channels: Option<Vec<String>>,
     filter: Option<Option<String>>,
@@ -23,11 +25,61 @@ pub struct EndpointSpec {
     profile: Option<String>,
     throttle_rate: Option<Option<u16>>,
     ordering: Option<Ordering>,
-    http2: Option<bool>,
-    pub(crate) disabled: Option<bool>,
     when_disabled: Option<WhenDisabled>,
     headers: Option<Vec<(String, String)>>,
     secret: Option<String>,
+}
+
+/// Makes a method that sets a field as it is.
+macro_rules! setter {
+    ([$(#[doc = $doc:literal])*] plain $mode:ident $field:ident [$type:ty]) => {
+        $(#[doc = $doc])*
+        pub fn $field(mut self, $field: impl Into<$type>) -> Self {
+            let value: $type = $field.into();
+            self.plain.$field = value.into();
+            self
+        }
+    };
+    ([$($doc:tt)*] $route:ident $($rest:tt)*) => {};
+}
+
+/// Lays a field that is set as it is over what there is.
+macro_rules! lay {
+    ([$($doc:tt)*] plain $mode:ident $field:ident [$type:ty] $spec:ident $config:ident) => {
+        Lay::lay(&$spec.plain.$field, &mut $config.$field);
+    };
+    ([$($doc:tt)*] $route:ident $($rest:tt)*) => {};
+}
+
+/// A field that may be given, over one that there is.
+trait Lay<T> {
+    fn lay(&self, current: &mut T);
+}
+
+impl<T: Clone> Lay<T> for Option<T> {
+    fn lay(&self, current: &mut T) {
+        if let Some(value) = self {
+            current.clone_from(value);
+        }
+    }
+}
+
+impl<T: Clone> Lay<Option<T>> for Set<T> {
+    fn lay(&self, current: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *current = None,
+            Self::To(value) => *current = Some(value.clone()),
+        }
+    }
+}
+
+impl EndpointSpec {
+    aldaba_api::endpoint_fields!(setter);
+
+    pub(crate) fn turns_on(&self) -> bool {
+        self.plain.disabled == Some(false)
+    }
 }
 
 /// User and password, sent as basic authentication.
@@ -53,12 +105,6 @@ impl EndpointSpec {
     /// Sets your own name of the endpoint, unique in the application.
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = Some(uid.into());
-        self
-    }
-
-    /// Sets a description for people.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
         self
     }
 
@@ -101,18 +147,6 @@ impl EndpointSpec {
     /// Sets whether events are sent one after another, in order.
     pub fn ordering(mut self, ordering: Ordering) -> Self {
         self.ordering = Some(ordering);
-        self
-    }
-
-    /// Sets whether HTTP/2 is offered to the receiver (https only).
-    pub fn http2(mut self, offer: bool) -> Self {
-        self.http2 = Some(offer);
-        self
-    }
-
-    /// Turns the endpoint off or on. [`when_disabled`](Self::when_disabled) decides about events meanwhile.
-    pub fn disabled(mut self, disabled: bool) -> Self {
-        self.disabled = Some(disabled);
         self
     }
 
@@ -170,11 +204,10 @@ impl EndpointSpec {
             names::uid(uid, "ep_").map_err(Error::invalid("uid"))?;
             config.uid = Some(uid.clone());
         }
-        if let Some(description) = &self.description {
-            names::text(description, EndpointConfig::MAX_DESCRIPTION_BYTES)
-                .map_err(Error::invalid("description"))?;
-            config.description.clone_from(description);
-        }
+        let plain = EndpointBody::from(self.plain.clone().over(EndpointUpdate::default()));
+        plain.check().map_err(|(field, why)| Error::Invalid { field, why })?;
+        let spec = self;
+        aldaba_api::endpoint_fields!(lay spec config);
         if let Some(events) = &self.events {
             check_all("events", events, EndpointConfig::MAX_EVENT_TYPES, names::name)?;
             config.event_types.clone_from(events);
@@ -192,8 +225,6 @@ impl EndpointSpec {
         }
         config.throttle_rate = self.throttle_rate.unwrap_or(config.throttle_rate);
         config.ordering = self.ordering.unwrap_or(config.ordering);
-        config.http2 = self.http2.unwrap_or(config.http2);
-        config.disabled = self.disabled.unwrap_or(config.disabled);
         config.when_disabled = self.when_disabled.unwrap_or(config.when_disabled);
         if let Some(policy) = &self.policy {
             config.policy.clone_from(policy);
@@ -274,6 +305,10 @@ pub struct Endpoint {
     pub url: String,
     /// The description for people.
     pub description: String,
+    /// The name for people.
+    pub name: Option<String>,
+    /// The mail address of the owner.
+    pub owner_email: Option<String>,
     /// The event types; empty: all.
     pub events: Vec<String>,
     /// The channels; empty: all.
@@ -303,6 +338,8 @@ impl From<Stored> for Endpoint {
             uid,
             url,
             description,
+            name,
+            owner_email,
             event_types,
             channels,
             policy,
@@ -317,6 +354,8 @@ impl From<Stored> for Endpoint {
             uid,
             url,
             description,
+            name,
+            owner_email,
             events: event_types,
             channels,
             policy,

@@ -2,9 +2,9 @@
 
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Client, Error, Secret};
+use aldaba_api::words;
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::Stream;
 
 words! {

@@ -3,73 +3,9 @@
 use crate::api::portal::KeySet;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
-use crate::shape::{Metadata, Set, Timestamp, answer, input};
 use crate::{Client, Error};
+use aldaba_api::{Application, ApplicationPatch, NewApplication, Set, input};
 use futures_util::Stream;
-
-input! {
-    /// A new application, or all there is to say about one.
-    NewApplication {
-        /// For people.
-        name: String,
-        /// Your own name for it, that does wherever its id does.
-        uid: Option<String>,
-        /// Names and values of your own.
-        metadata: Metadata,
-        /// Requests a second at most, to all of its endpoints together.
-        throttle_rate: Option<u32>,
-    }
-}
-
-impl NewApplication {
-    /// With a name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// With a name, and an own name for it.
-    pub fn with_uid(name: impl Into<String>, uid: impl Into<String>) -> Self {
-        Self { uid: Some(uid.into()), ..Self::new(name) }
-    }
-}
-
-input! {
-    /// What is to change about an application.
-    ApplicationPatch {
-        /// For people.
-        name: Option<String>,
-        /// Your own name for it.
-        uid: Set<String>,
-        /// All of them, in the place of what there was.
-        metadata: Option<Metadata>,
-        /// Requests a second at most.
-        throttle_rate: Set<u32>,
-    }
-}
-
-answer! {
-    /// An application.
-    Application {
-        /// Such as `app_…`.
-        id: String,
-        /// For people.
-        name: String,
-        /// Your own name for it.
-        uid: Option<String>,
-        /// Names and values of your own.
-        metadata: Metadata,
-        /// Requests a second at most, to all of its endpoints together.
-        throttle_rate: Option<u32>,
-        /// The same, for older clients.
-        rate_limit: Option<u32>,
-        /// Where its people are told that something is wrong.
-        alert_email: Option<String>,
-        /// When it was made.
-        created_at: Timestamp,
-        /// When it was last changed.
-        updated_at: Timestamp,
-    }
-}
 
 /// The applications of an organization.
 #[derive(Clone, Debug)]

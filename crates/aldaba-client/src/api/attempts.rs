@@ -5,8 +5,8 @@ use crate::api::endpoints::AppEndpoint;
 use crate::api::messages::{AppMessage, Message};
 use crate::call::Call;
 use crate::listing::Listing;
-use crate::shape::{Timestamp, answer, input};
-use crate::text::numbers;
+use aldaba_api::numbers;
+use aldaba_api::{Timestamp, answer, input};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use crate::Client;
 use crate::listing::{Listing, Order};
-use crate::shape::{Timestamp, answer, input};
+use aldaba_api::{Timestamp, answer, input};
 use serde_json::Value;
 
 answer! {

@@ -1,9 +1,9 @@
 //! Many messages in one request.
 
 use crate::Error;
-use crate::api::messages::{Messages, NewMessage};
+use crate::api::messages::Messages;
 use crate::call::Call;
-use crate::shape::{answer, input};
+use aldaba_api::{NewMessage, answer, input};
 use serde_json::Value;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@ use crate::api::applications::App;
 use crate::api::attempts::Attempt;
 use crate::call::Call;
 use crate::listing::{Listing, Order};
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::words;
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::Stream;
 
 words! {

@@ -5,7 +5,7 @@ use crate::api::attempts::Status;
 use crate::api::endpoints::AppEndpoint;
 use crate::api::messages::AppMessage;
 use crate::listing::Listing;
-use crate::shape::{Timestamp, answer, input};
+use aldaba_api::{Timestamp, answer, input};
 use std::collections::BTreeMap;
 
 impl AppMessage {

@@ -5,8 +5,8 @@ use crate::api::endpoint_keys::SigningSecret;
 use crate::api::jobs::DispatchStatus;
 use crate::call::Call;
 use crate::listing::Listing;
-use crate::shape::{Timestamp, answer, input};
 use crate::{Error, Json, Secret};
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::Stream;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 
 use crate::api::endpoints::AppEndpoint;
 use crate::call::Call;
-use crate::shape::{answer, input};
 use crate::{Error, Secret};
+use aldaba_api::{RotateSecret, answer, input};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -60,16 +60,6 @@ answer! {
     SigningSecret {
         /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
         key: Secret,
-    }
-}
-
-input! {
-    /// Another secret.
-    RotateSecret {
-        /// `whsec_…` or `whsk_…`; one of the same kind is made, if not given.
-        key: Option<Secret>,
-        /// For how long the present key still signs beside the new one; a day, if not given.
-        grace_period_seconds: Option<u32>,
     }
 }
 

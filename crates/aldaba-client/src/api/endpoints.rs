@@ -1,14 +1,15 @@
 //! Endpoints: where an application's messages go.
 
 use crate::api::applications::App;
-use crate::api::endpoint_types::{Endpoint, EndpointPatch, EndpointUpdate, HealthChange, NewEndpoint};
 use crate::api::messages::Message;
 use crate::api::replays::BackgroundTask;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::{
+    Condition, Endpoint, EndpointPatch, EndpointUpdate, NewEndpoint, Resume, SendExample, Timestamp, answer,
+    input, words,
+};
 use futures_util::Stream;
 
 /// The endpoints of an application.
@@ -114,14 +115,6 @@ impl AppEndpoint {
     }
 }
 
-input! {
-    /// How an endpoint goes on.
-    Resume {
-        /// Also send again what has died in the outage.
-        recover: Option<bool>,
-    }
-}
-
 answer! {
     /// What came of going on.
     Resumed {
@@ -141,23 +134,6 @@ input! {
     CancelMessages {
         /// Those accepted before.
         created_before: Timestamp,
-    }
-}
-
-input! {
-    /// An example to send.
-    SendExample {
-        /// Its event type, or `svix.ping`, which needs none.
-        event_type: String,
-        /// Which of the schema's examples; the first, if not given.
-        example_index: Option<u32>,
-    }
-}
-
-impl SendExample {
-    /// Of an event type.
-    pub fn new(event_type: impl Into<String>) -> Self {
-        Self { event_type: event_type.into(), ..Self::default() }
     }
 }
 
@@ -208,5 +184,21 @@ answer! {
         fail: u64,
         /// Discarded.
         canceled: u64,
+    }
+}
+
+answer! {
+    /// A change of an endpoint's condition.
+    HealthChange {
+        /// When.
+        at: Timestamp,
+        /// What it was.
+        from: Condition,
+        /// What it became.
+        to: Condition,
+        /// Why, in a word.
+        reason: String,
+        /// And in more words.
+        detail: Option<String>,
     }
 }

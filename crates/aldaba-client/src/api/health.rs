@@ -1,9 +1,9 @@
 //! How the server is.
 
 use crate::call::Call;
-use crate::shape::{Timestamp, answer};
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::words;
+use aldaba_api::{Timestamp, answer};
 
 words! {
     /// How a part of the server is.

@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::listing::Listing;
-use crate::shape::{Timestamp, answer};
 use crate::{Client, Error};
+use aldaba_api::{Timestamp, answer};
 use futures_util::Stream;
 
 answer! {

@@ -3,9 +3,9 @@
 use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::Listing;
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Error, Json};
+use aldaba_api::words;
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,57 +1,12 @@
 //! Messages: what happened, and goes to every endpoint that wants it.
 
-use crate::api::applications::{App, NewApplication};
+use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::{Listing, Page, PageWalk, STREAM_PAGE_SIZE};
-use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Json};
+use aldaba_api::{NewMessage, Precheck, Timestamp, answer, input};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
 use std::collections::BTreeMap;
-
-input! {
-    /// A message to send.
-    NewMessage {
-        /// What happened, such as `invoice.paid`.
-        event_type: String,
-        /// What is sent, byte by byte as it stands here.
-        payload: Json,
-        /// Your own name for it, unique in the application.
-        event_id: Option<String>,
-        /// Only endpoints with one of these channels, or with none, get it.
-        channels: Option<Vec<String>>,
-        /// To find it by.
-        tags: Option<Vec<String>>,
-        /// Nothing goes out before this moment.
-        deliver_at: Option<Timestamp>,
-        /// Days after which its payload is removed, if no delivery waits for it: 1 to 90.
-        payload_retention_period: Option<u64>,
-        /// The same in hours, 1 to 2,160. Only one of the two can be given.
-        payload_retention_hours: Option<u64>,
-        /// For the filters of endpoints to look at. They are not sent.
-        headers: BTreeMap<String, String>,
-        /// Of the payload's form.
-        version: Option<String>,
-        /// The application, to be made if it is not there.
-        application: Option<NewApplication>,
-        /// How the request is made of the payload.
-        transformations_params: Option<TransformationsParams>,
-    }
-}
-
-input! {
-    /// How a request is made of a payload.
-    TransformationsParams {
-        /// Sent as it is in the place of the payload. It need not be JSON.
-        raw_payload: Option<String>,
-    }
-}
-
-impl NewMessage {
-    /// Of an event type.
-    pub fn new(event_type: impl Into<String>, payload: impl Into<Json>) -> Self {
-        Self { event_type: event_type.into(), payload: payload.into(), ..Self::default() }
-    }
-}
 
 answer! {
     /// A message.
@@ -229,23 +184,6 @@ input! {
         limit: Option<u16>,
         /// Where to go on.
         iterator: Option<String>,
-    }
-}
-
-input! {
-    /// What kind of message.
-    Precheck {
-        /// Of this type.
-        event_type: String,
-        /// With these channels.
-        channels: Option<Vec<String>>,
-    }
-}
-
-impl Precheck {
-    /// Of an event type.
-    pub fn new(event_type: impl Into<String>) -> Self {
-        Self { event_type: event_type.into(), ..Self::default() }
     }
 }
 

@@ -9,7 +9,6 @@ mod deliveries;
 mod destinations;
 mod dispatches;
 mod endpoint_keys;
-mod endpoint_types;
 mod endpoints;
 mod event_types;
 mod health;
@@ -25,6 +24,12 @@ mod source_types;
 mod sources;
 mod statistics;
 
+pub use aldaba_api::{
+    Application, ApplicationPatch, Condition, Endpoint, EndpointHealth, EndpointPatch, EndpointStatus,
+    EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, HeaderCondition, LastError, NewApplication,
+    NewEndpoint, NewEventType, NewMessage, NewSource, OnExhausted, Ordering, Precheck, Resume, RotateSecret,
+    SendExample, Source, SourceAnswer, SourceCounters, SourcePatch, TransformationsParams, WhenDisabled,
+};
 pub use api_keys::*;
 pub use applications::*;
 pub use attempts::*;
@@ -34,7 +39,6 @@ pub use deliveries::*;
 pub use destinations::*;
 pub use dispatches::*;
 pub use endpoint_keys::*;
-pub use endpoint_types::*;
 pub use endpoints::*;
 pub use event_types::*;
 pub use health::*;

@@ -1,9 +1,10 @@
 //! Access to the portal of an application, and the identity of the caller.
 
-use crate::api::applications::{App, NewApplication};
+use crate::api::applications::App;
 use crate::call::Call;
-use crate::shape::{Timestamp, answer, input};
 use crate::{Client, Error, Secret};
+use aldaba_api::NewApplication;
+use aldaba_api::{Timestamp, answer, input};
 
 input! {
     /// What somebody may do in the portal, and for how long.

@@ -2,8 +2,8 @@
 
 use crate::call::Call;
 use crate::listing::Page;
-use crate::shape::{Set, answer, input};
 use crate::{Client, Error};
+use aldaba_api::{Set, answer, input};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

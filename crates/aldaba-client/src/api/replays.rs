@@ -3,9 +3,9 @@
 use crate::api::endpoints::AppEndpoint;
 use crate::call::Call;
 use crate::listing::{Listing, Order};
-use crate::shape::{Timestamp, answer, input};
-use crate::text::words;
 use crate::{Client, Error};
+use aldaba_api::words;
+use aldaba_api::{Timestamp, answer, input};
 use futures_util::Stream;
 use serde_json::Value;
 

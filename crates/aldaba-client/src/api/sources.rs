@@ -1,13 +1,11 @@
 //! Sources: inbound doors for the webhooks of other senders.
 
-use crate::api::endpoint_keys::{EndpointHeaders, RotateSecret, SetHeaders, SigningSecret};
-use crate::api::endpoint_types::{Endpoint, EndpointUpdate, NewEndpoint};
-use crate::api::source_types::{
-    IngestUrl, NewSource, Source, SourceEvent, SourceEventFilter, SourcePatch, SourceRefusal,
-};
+use crate::api::endpoint_keys::{EndpointHeaders, SetHeaders, SigningSecret};
+use crate::api::source_types::{IngestUrl, SourceEvent, SourceEventFilter, SourceRefusal};
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
+use aldaba_api::{Endpoint, EndpointUpdate, NewEndpoint, NewSource, RotateSecret, Source, SourcePatch};
 use futures_util::Stream;
 
 /// The sources of an organization.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::api::applications::App;
 use crate::call::Call;
-use crate::shape::{Timestamp, answer, input};
+use aldaba_api::{Timestamp, answer, input};
 use std::collections::BTreeMap;
 
 impl App {

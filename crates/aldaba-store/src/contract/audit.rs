@@ -3,6 +3,7 @@
 mod values;
 
 pub use values::{AuditSubject, FieldChange, FieldValues, MASK};
+pub(crate) use values::{audited, audited_config, stored};
 
 use crate::operations::audit;
 use crate::{Change, Order, Page};

@@ -57,6 +57,8 @@ CREATE TABLE endpoint (
     filter                    TEXT COLLATE "C",
     direct                    BIGINT           NOT NULL DEFAULT 0,
     health_released_by_person BIGINT           NOT NULL DEFAULT 0,
+    name                      TEXT COLLATE "C",
+    owner_email               TEXT COLLATE "C",
     PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX endpoint_uid ON endpoint (app, uid) WHERE uid IS NOT NULL;

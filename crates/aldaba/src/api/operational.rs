@@ -1,10 +1,9 @@
 //! Operational webhooks: endpoints of the organization itself, which hear what becomes of its endpoints and
 //! messages. They are endpoints like any other, of an application that the management organization has for it.
 
-use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
-use crate::api::endpoint::{self, EndpointOut};
+use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::response::page::{Listed, PageQuery};
@@ -33,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Lists the endpoints that hear of the organization's own events",
             )
             .ordered()
-            .lists::<EndpointOut<'_>>(),
+            .lists::<EndpointOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
             .named(
@@ -41,20 +40,20 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Makes an endpoint that hears of the organization's own events",
             )
             .takes::<EndpointIn>()
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
             .named("v1.operational-webhook.endpoint.get", "Shows one of these endpoints")
-            .answers::<EndpointOut<'_>>(StatusCode::OK),
+            .answers::<EndpointOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named(
                 "v1.operational-webhook.endpoint.update",
                 "Puts another configuration in its place, or makes it",
             )
-            .takes::<EndpointUpdate>()
-            .answers::<EndpointOut<'_>>(StatusCode::OK)
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .takes::<EndpointUpdateIn>()
+            .answers::<EndpointOut>(StatusCode::OK)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
             .named("v1.operational-webhook.endpoint.delete", "Removes one of these endpoints")

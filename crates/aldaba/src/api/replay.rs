@@ -1,9 +1,9 @@
 //! Sending again: what has died, what is missing, or what a filter says; and how far that has come.
 
 use crate::api::attempt::{self, AttemptOut};
-use crate::api::request::body::Pending;
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, ReadField};
 use crate::api::request::query::WithContent;
 use crate::api::request::variant::Variant;
 use crate::api::response::conflict;
@@ -192,7 +192,7 @@ async fn start(
     let endpoint = endpoint::find(api, caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
-    let asked = Asked::read(&body.bytes, kind, api.engine.clock().now())?;
+    let asked = Asked::read(body.text(), kind, api.engine.clock().now())?;
     let Asked { filter, rate, dry_run } = asked;
     let new = NewReplay { org: endpoint.org, app: endpoint.app, endpoint: endpoint.id, kind, filter, rate };
     let replays = api.engine.replays();
@@ -214,8 +214,8 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(body: &[u8], kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
-        let mut fields = Fields::parse(body)?;
+    fn read(body: BodyText<'_>, kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
+        let mut fields = body.fields()?;
         let bulk = if kind == ReplayKind::Bulk { BULK_FIELDS } else { &[] };
         fields.refuse_others(&[FIELDS, bulk].concat());
         let since = fields.moment("since");

@@ -12,6 +12,7 @@ pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
@@ -88,6 +89,8 @@ pub struct Limits {
     /// Of all large answers that have not been read yet.
     pub answer_bytes: usize,
     pub rates: RequestRates,
+    /// What becomes of fields that a request has and its route does not know.
+    pub unknown_fields: UnknownFields,
 }
 
 /// Requests a second; 0: any number.
@@ -144,6 +147,7 @@ impl Default for Config {
                     source: 1000,
                     burst: Duration::from_secs(1),
                 },
+                unknown_fields: UnknownFields::Refuse,
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions { commit_timeout: Some(PATIENCE), ..EngineOptions::default() },

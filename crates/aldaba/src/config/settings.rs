@@ -6,6 +6,7 @@ use super::values::{
 use super::{Config, LogFormat, PREFIX, Secret};
 use crate::JwtSecret;
 use crate::api::nearest;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::BUILTIN_PROFILES;
 use std::path::Path;
 use std::time::Duration;
@@ -230,6 +231,22 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| is_log_filter(v).then(|| c.log = v.to_owned()),
     )
     .knowing(LOG_WORDS),
+    text(
+        "unknown_fields",
+        "refuse",
+        "refuse or ignore",
+        "What becomes of fields that a request has and its route does not know. `refuse`: the request is refused, with the name that was \
+probably meant. `ignore`: they are passed over, for clients that send more than this server knows.",
+        |c, v| {
+            c.limits.unknown_fields = match v {
+                "refuse" => UnknownFields::Refuse,
+                "ignore" => UnknownFields::Ignore,
+                _ => return None,
+            };
+            Some(())
+        },
+    )
+    .knowing(&["refuse", "ignore"]),
     text(
         "log_format",
         "text",

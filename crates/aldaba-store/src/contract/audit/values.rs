@@ -1,10 +1,7 @@
 //! What a change has made of the fields of a thing. Secrets are never part of it, and what is long is cut.
 
 use super::AuditEntry;
-use crate::{
-    ApiKey, Application, Change, EndpointConfig, EventType, EventTypeWrite, OwnPolicy, OwnProfile,
-    SourceConfig,
-};
+use crate::{ApiKey, Application, Change, EventType, EventTypeWrite, OwnPolicy, OwnProfile, SourceConfig};
 use aldaba_delivery::{ApiKeyId, AppId, EndpointId, OrgId, SourceId};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -55,7 +52,7 @@ impl FieldChange {
 pub struct FieldValues(Vec<(Cow<'static, str>, Value)>);
 
 impl FieldValues {
-    fn new<const N: usize>(fields: [(&'static str, Value); N]) -> Self {
+    pub(crate) fn new<const N: usize>(fields: [(&'static str, Value); N]) -> Self {
         Self(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
@@ -95,7 +92,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// JSON that is stored as text.
-fn stored(text: &str) -> Value {
+pub(crate) fn stored(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
@@ -125,6 +122,32 @@ macro_rules! audited {
     };
 }
 
+/// Defines what callers set of a thing, each field once: its name as callers know it, its type, what a new one has, and what the audit
+/// log shows of a value that is no JSON itself.
+macro_rules! audited_config {
+    (
+        $(#[$about:meta])*
+        pub struct $type:ident {
+            $($(#[$doc:meta])* $name:literal $field:ident: $kind:ty = $default:expr $(, shown as $shown:expr)?;)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $type {
+            $($(#[$doc])* pub $field: $kind,)+
+        }
+
+        impl Default for $type {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        $crate::contract::audit::audited!($type { $($field: $name $(= $shown)?),+ });
+    };
+}
+pub(crate) use {audited, audited_config};
+
 audited!(Application {
     uid: "uid",
     name: "name",
@@ -132,24 +155,6 @@ audited!(Application {
     alert_email: "alertEmail",
     metadata: "metadata" = stored(metadata);
     id, org, created_at, updated_at
-});
-
-audited!(EndpointConfig {
-    uid: "uid",
-    url: "url",
-    description: "description",
-    version: "version",
-    disabled: "disabled",
-    when_disabled: "whenDisabled" = json!(when_disabled.name()),
-    event_types: "eventTypes",
-    channels: "channels",
-    throttle_rate: "throttleRate",
-    policy: "policy",
-    profile: "profile",
-    http2: "http2",
-    ordering: "ordering" = json!(ordering.name()),
-    filter: "filter" = filter.as_ref().map_or(Value::Null, |filter| stored(filter.as_str())),
-    metadata: "metadata" = stored(metadata)
 });
 
 audited!(EventType {
@@ -364,6 +369,7 @@ fn bounded(value: Value, room: &mut usize) -> (Value, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EndpointConfig;
     use crate::{Actor, AuditAction};
     use aldaba_delivery::Timestamp;
 

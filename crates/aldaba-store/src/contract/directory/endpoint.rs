@@ -1,39 +1,46 @@
 //! An endpoint: a URL that wants messages.
 
 use crate::LastError;
+use crate::contract::audit::{FieldValues, audited, audited_config, stored};
 use aldaba_delivery::filter::Filter;
 use aldaba_delivery::{
     AppId, ConditionCause, Controls, EndpointId, EndpointState, Health, Ordering, OrgId, Timestamp,
     WhenDisabled,
 };
+use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What an endpoint is asked to be: what its owner gives, and may give again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointConfig {
-    pub uid: Option<String>,
-    /// Without credentials: those are among the sealed secrets.
-    pub url: String,
-    pub description: String,
-    pub version: u16,
-    /// Turned off by its operator.
-    pub disabled: bool,
-    pub when_disabled: WhenDisabled,
-    /// Sorted, without repeats; empty: all.
-    pub event_types: Vec<String>,
-    /// Sorted, without repeats; empty: all.
-    pub channels: Vec<String>,
-    /// `None`: it takes all that it subscribes to.
-    pub filter: Option<Arc<Filter>>,
-    pub throttle_rate: Option<u16>,
-    pub policy: String,
-    /// `None`: the server's default.
-    pub profile: Option<String>,
-    /// HTTP/2 is offered to the receiver.
-    pub http2: bool,
-    pub ordering: Ordering,
-    /// A JSON object of strings.
-    pub metadata: String,
+audited_config! {
+    /// What an endpoint is asked to be: what its owner gives, and may give again.
+    pub struct EndpointConfig {
+        "uid" uid: Option<String> = None;
+        /// Without credentials: those are among the sealed secrets.
+        "url" url: String = String::new();
+        "description" description: String = String::new();
+        "name" name: Option<String> = None;
+        /// A mail address.
+        "ownerEmail" owner_email: Option<String> = None;
+        "version" version: u16 = 1;
+        /// Turned off by its operator.
+        "disabled" disabled: bool = false;
+        "whenDisabled" when_disabled: WhenDisabled = WhenDisabled::Skip, shown as json!(when_disabled.name());
+        /// Sorted, without repeats; empty: all.
+        "eventTypes" event_types: Vec<String> = Vec::new();
+        /// Sorted, without repeats; empty: all.
+        "channels" channels: Vec<String> = Vec::new();
+        "throttleRate" throttle_rate: Option<u16> = None;
+        "policy" policy: String = String::new();
+        /// `None`: the server's default.
+        "profile" profile: Option<String> = None;
+        /// HTTP/2 is offered to the receiver.
+        "http2" http2: bool = false;
+        "ordering" ordering: Ordering = Ordering::None, shown as json!(ordering.name());
+        /// `None`: it takes all that it subscribes to.
+        "filter" filter: Option<Arc<Filter>> = None,
+            shown as filter.as_ref().map_or(Value::Null, |filter| stored(filter.as_str()));
+        /// A JSON object of strings.
+        "metadata" metadata: String = "{}".into(), shown as stored(metadata);
+    }
 }
 
 impl EndpointConfig {
@@ -46,23 +53,7 @@ impl EndpointConfig {
 
     /// One that takes everything, at this URL.
     pub fn new(url: impl Into<String>, policy: impl Into<String>) -> Self {
-        Self {
-            uid: None,
-            url: url.into(),
-            description: String::new(),
-            version: 1,
-            disabled: false,
-            when_disabled: WhenDisabled::Skip,
-            event_types: Vec::new(),
-            channels: Vec::new(),
-            filter: None,
-            throttle_rate: None,
-            policy: policy.into(),
-            profile: None,
-            http2: false,
-            ordering: Ordering::None,
-            metadata: "{}".into(),
-        }
+        Self { url: url.into(), policy: policy.into(), ..Self::default() }
     }
 
     /// What decides whether deliveries go to it.

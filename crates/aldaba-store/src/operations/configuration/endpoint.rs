@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 stored! { EndpointConfig {
-    uid, url, description, version, disabled, when_disabled, event_types, channels, filter, throttle_rate, policy,
+    uid, url, description, name, owner_email, version, disabled, when_disabled, event_types, channels, filter, throttle_rate, policy,
     profile, http2, ordering, metadata,
 } }
 

@@ -3,7 +3,7 @@
 mod routes;
 pub(crate) mod target;
 
-pub(crate) use routes::{ApplicationIn, read};
+pub(crate) use routes::{ApplicationIn, checked};
 
 use crate::api::routing::route::Route;
 

@@ -1,13 +1,13 @@
 //! An application that a request brings with it, for the case that the one in its path is not there.
 
-use super::read;
+use super::checked;
+use crate::api::request::body::BodyText;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::{Application, ApplicationRef};
-use serde_json::Value;
 
 /// The application that a path names, or the one that the body describes for the case that there is none.
 pub(crate) enum Inline {
@@ -26,11 +26,12 @@ impl Inline {
         api: &Api,
         caller: &Caller,
         key: &str,
-        inline: Option<Value>,
+        inline: Option<BodyText<'_>>,
     ) -> Result<Self, Error> {
         let which = ApplicationRef { org: caller.org(), key: key.to_owned() };
         // It is held to what it should be where it is not needed, too.
-        let inline = inline.map(|inline| read(caller.org(), inline.to_string().as_bytes()));
+        let read = |inline: BodyText<'_>| checked(caller.org(), inline.parse(false)?);
+        let inline = inline.map(read);
         let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
         let (Some(new), None) = (inline, api.engine.store().application(which).await?) else {
             return api.application(caller, key.to_owned()).await.map(Self::There);

@@ -5,8 +5,8 @@ pub(crate) mod policy;
 pub(crate) mod profile;
 
 use crate::api::Error;
-use crate::api::request::bounded_json;
 use crate::api::request::json;
+use crate::api::request::json::bounded_json;
 use crate::api::response::error::{Problem, user};
 use aldaba_engine::ChangeError;
 use axum::response::Response;

@@ -2,7 +2,7 @@
 
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, Fields, ReadField};
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
@@ -145,7 +145,7 @@ fn name(fields: &mut Fields) -> Option<String> {
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let once = pending.once(caller.org(), &[]);
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(FIELDS);
     let name = name(&mut fields);
     if !fields.has("scope") {
@@ -191,7 +191,7 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     let key = find(&api, &caller, &key)?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
     fields.forget(&READ_ONLY_FIELDS);
     fields.refuse_others(FIELDS);
     let name = name(&mut fields);

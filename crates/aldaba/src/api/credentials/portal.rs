@@ -193,11 +193,12 @@ async fn app_portal_access(
         let message = "the body is empty; send `{}` for access to everything in the application for 7 days, or say less";
         return Err(Problem::decode(&["body"], message).into());
     }
-    let mut fields = Fields::parse(&body.bytes)?;
+    let mut fields = body.text().fields()?;
     fields.refuse_others(ACCESS_FIELDS);
-    let inline = fields.take("application");
+    let inline = fields.raw("application");
     let asked = Asked::read(&mut fields);
     fields.finish()?;
+    let inline = inline.as_ref().map(|inline| body.part(inline));
     let application = Inline::find(&api, &caller, &key, inline).await?.or_make(&api, &caller).await?;
     admit(&api, &caller, &base, &application, asked).await
 }
@@ -239,7 +240,7 @@ async fn expire_all(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let application = api.application(&caller, key).await?;
-    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields_or_none()?;
     fields.refuse_others(EXPIRE_FIELDS);
     fields.drop_empty_list("sessionIds");
     let delay = fields.number("expiry", 0, LONGEST_DELAY_SECONDS).unwrap_or(0);

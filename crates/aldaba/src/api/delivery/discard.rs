@@ -5,7 +5,7 @@ use super::find;
 use super::query::{Owner, WALK, Written, phase};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, ReadField};
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
@@ -134,7 +134,7 @@ pub(crate) async fn many(
     body: Pending,
 ) -> Result<Response, Error> {
     let app = api.application(&caller, app).await?.id;
-    let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    let mut fields = body.read().await?.text().fields()?;
     fields.refuse_others(FIELDS);
     let state = fields.string("state");
     let iterator = fields.string("iterator");
@@ -209,7 +209,7 @@ pub(crate) async fn messages(
     body: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = endpoint::find(&api, &caller, keys).await?;
-    let mut fields = Fields::parse(&body.read().await?.bytes)?;
+    let mut fields = body.read().await?.text().fields()?;
     fields.refuse_others(&["createdBefore"]);
     let before = fields.moment("createdBefore");
     if before.is_none() && !fields.has_problem() {

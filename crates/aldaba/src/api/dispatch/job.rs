@@ -6,7 +6,7 @@ use crate::api::endpoint::body;
 use crate::api::message::schema_violations;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, ReadField};
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -168,7 +168,7 @@ async fn create(
     let application = api.application(&caller, key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
-    let mut fields = Fields::parse(&body.bytes)?;
+    let mut fields = body.text().fields()?;
     fields.refuse_others(FIELDS);
     let result = match serde_json::from_slice::<Given<'_>>(&body.bytes) {
         Ok(Given { result }) => result,

@@ -7,7 +7,7 @@ use crate::api::message::PAGE_BYTES;
 use crate::api::message::body::{DEEPEST, MAX_TAGS, too_deep};
 use crate::api::request::body::{Pending, Received};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, Fields, ReadField};
 use crate::api::request::query::Query;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
@@ -221,7 +221,7 @@ fn read(
     body: &Received,
     once: aldaba_engine::IdempotencyDigest,
 ) -> Result<(NewDispatch, String), Error> {
-    let mut fields = Fields::parse(&body.bytes)?;
+    let mut fields = body.text().fields()?;
     fields.refuse_others(FIELDS);
     let payload = match serde_json::from_slice::<Payload<'_>>(&body.bytes) {
         Ok(Payload { payload }) => payload.map_or("null", RawValue::get),
@@ -238,7 +238,8 @@ fn read(
     let policy = body::policy(api, org, &mut fields);
     let profile = body::profile(api, org, &mut fields);
     let headers = headers::read(&mut fields, "headers");
-    let key = fields.signing_key("secret");
+    let secret = fields.string("secret");
+    let key = fields.signing_key("secret", secret.as_deref());
     let event_id = fields.string("eventId");
     let event_id = fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
     let deliver_at = fields.moment("deliverAt");

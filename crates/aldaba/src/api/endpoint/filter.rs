@@ -1,34 +1,15 @@
 //! The filter of an endpoint, as callers write it.
 
 use crate::api::request::json::Fields;
+use aldaba_api::Json;
 use aldaba_delivery::Filter;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 
 const FIELD: &str = "filter";
 
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(default, borrow)]
-    filter: Option<&'a RawValue>,
-}
-
-/// The text of the filter in a body: read as a value, its numbers would be rounded. `Err`: it is given twice.
-pub(crate) fn text(body: &[u8]) -> Result<Option<&str>, serde_json::Error> {
-    serde_json::from_slice::<Body<'_>>(body).map(|body| body.filter.map(RawValue::get))
-}
-
-/// The filter that a body gives, if it gives a good one. `body` is what the fields were read from.
-pub(crate) fn read(fields: &mut Fields, body: &[u8]) -> Option<Arc<Filter>> {
-    if !fields.has(FIELD) {
-        return None;
-    }
-    let Ok(text) = text(body) else {
-        fields.problem(FIELD, "is given twice");
-        return None;
-    };
-    match Filter::parse(text?) {
+/// The filter, if it is a good one. What is wrong with it is noted.
+pub(crate) fn checked(fields: &mut Fields, given: Option<&Json>) -> Option<Arc<Filter>> {
+    match Filter::parse(given?.text()) {
         Ok(filter) => Some(Arc::new(filter)),
         Err(errors) => {
             for error in errors {

@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 pub(crate) struct HeadersIn {
     headers: BTreeMap<String, String>,
@@ -47,6 +48,7 @@ example!(HeadersIn, {"headers": {"X-Team": "billing"}});
 
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct HeadersPatch {
     headers: Option<BTreeMap<String, Option<String>>>,
@@ -66,6 +68,11 @@ pub(crate) struct HeadersOut<'a> {
 /// The headers of a new endpoint.
 pub(crate) fn read(fields: &mut Fields, name: &str) -> EndpointHeaders {
     let given = fields.strings(name, EndpointHeaders::MAX_HEADERS);
+    checked(fields, name, given)
+}
+
+/// The same, of values that have been read.
+pub(crate) fn checked(fields: &mut Fields, name: &str, given: Vec<(String, String)>) -> EndpointHeaders {
     EndpointHeaders::new(given).unwrap_or_else(|problems| {
         for problem in &problems {
             fields.problem_at(&place(name, problem), &*problem.why);
@@ -104,9 +111,19 @@ pub(crate) async fn replace(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
+    fields.refuse_others(&["headers", "sensitive"]);
     fields.require("headers");
-    let headers = read(&mut fields, "headers");
+    let hidden = fields.set_or_empty("sensitive", MOST_CHANGED, |_| Ok(()));
+    let given = fields.strings("headers", EndpointHeaders::MAX_HEADERS);
+    let is_given = |name: &String| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    // Whoever sends back what they have read does not mean to lose what they cannot see.
+    if let Some(lost) = hidden.iter().find(|name| !is_given(name)) {
+        let message =
+            format!("the value of `{lost}` is not shown: give it in `headers`, or change some with PATCH");
+        fields.problem("sensitive", message);
+    }
+    let headers = checked(&mut fields, "headers", given);
     fields.finish()?;
     let set = api.directory(&caller).set_headers(&endpoint, |_| Ok(headers.clone())).await?;
     set.map_err(refused)?;
@@ -120,7 +137,8 @@ async fn patch(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
+    fields.refuse_others(&["headers", "deleteHeaders"]);
     let mut changes: Vec<_> = fields.strings_or_nulls("headers", MOST_CHANGED);
     let removed = fields.set("deleteHeaders", MOST_CHANGED, |_| Ok(()));
     fields.finish()?;

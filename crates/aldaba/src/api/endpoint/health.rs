@@ -1,22 +1,23 @@
 //! The health of an endpoint: as part of it, its changes, and its resumption.
 
-use super::{find, rendered};
+use super::{find, render as render_endpoint};
 use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::{EndpointHealth, HealthState, LastError, LastErrorState, Resume};
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Endpoint, HealthChange, HealthChangeNumber, LastError, Order, Page};
+use aldaba_store::{Endpoint, HealthChange, HealthChangeNumber, LastError as StoredError, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::Value;
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -31,67 +32,30 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
             .named("v1.endpoint.resume", "Makes the endpoint active again and lets go what is held for it")
-            .may_take::<ResumeIn>()
+            .may_take::<Described<Resume>>()
             .answers::<ResumedOut>(StatusCode::OK)
             .may_conflict(),
     ]
 }
 
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ResumeIn {
-    /// Also send again what has died in the outage.
-    recover: Option<bool>,
-}
-
-example!(ResumeIn, {"recover": true});
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct HealthOut<'a> {
-    status: &'static str,
-    text: &'static str,
-    failure_count: u32,
-    /// When the status last changed, but for *degraded*.
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    since: Timestamp,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    failing_since: Option<Timestamp>,
-    last_error: Option<LastErrorOut<'a>>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_probe_at: Option<Timestamp>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct LastErrorOut<'a> {
-    text: &'a str,
-    status_code: Option<u16>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    at: Timestamp,
-}
-
-pub(crate) fn render(endpoint: &Endpoint) -> HealthOut<'_> {
+pub(crate) fn render(endpoint: &Endpoint) -> EndpointHealth {
     let (state, off) = (endpoint.state(), endpoint.config.disabled);
     let health = state.health();
-    HealthOut {
-        status: state.condition().name(),
-        text: state.text(),
+    let state = HealthState {
+        status: state.condition().name().into(),
+        text: state.text().to_owned(),
         failure_count: health.failure_count,
-        since: health.changed_at.unwrap_or(endpoint.created_at),
-        failing_since: health.failing_since,
+        since: json::moment(health.changed_at.unwrap_or(endpoint.created_at)),
+        failing_since: health.failing_since.map(json::moment),
         last_error: endpoint.last_error.as_ref().map(render_error),
-        next_probe_at: health.next_probe_at.filter(|_| !off),
-    }
+        next_probe_at: health.next_probe_at.filter(|_| !off).map(json::moment),
+    };
+    state.into()
 }
 
-fn render_error(last: &LastError) -> LastErrorOut<'_> {
-    LastErrorOut { text: &last.text, status_code: last.status_code, at: last.at }
+fn render_error(last: &StoredError) -> LastError {
+    LastErrorState { text: last.text.clone(), status_code: last.status_code, at: json::moment(last.at) }
+        .into()
 }
 
 /// How a change is named in a list.
@@ -159,8 +123,8 @@ struct ResumedOut {
     /// The replay of what died in the outage, where it was asked for and anything did.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<replay::TaskOut>,
-    #[schema(value_type = crate::api::endpoint::EndpointOut)]
-    endpoint: Value,
+    #[schema(value_type = super::EndpointOut)]
+    endpoint: aldaba_api::Endpoint,
 }
 
 /// Makes an endpoint active again and lets go what is held for it.
@@ -172,10 +136,8 @@ pub(crate) async fn resume(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
-    fields.refuse_others(&["recover"]);
-    let recover = fields.boolean_or("recover", false);
-    fields.finish()?;
+    let Resume { recover } = pending.read().await?.text().parse_or_none()?.finish()?;
+    let recover = recover.unwrap_or_default();
     let directory = api.directory(&caller);
     let outage = match recover {
         true => directory.resume_and_recover(&endpoint, replay::RATE, once).await?,
@@ -186,7 +148,7 @@ pub(crate) async fn resume(
         changed: outage.is_some(),
         failing_since: outage.as_ref().and_then(|outage| outage.failing_since),
         task: outage.and_then(|outage| outage.recovery).as_ref().map(replay::render),
-        endpoint: rendered(&endpoint),
+        endpoint: render_endpoint(&endpoint),
     };
     Ok(json::answer(StatusCode::OK, &resumed))
 }

@@ -14,7 +14,8 @@ pub(crate) mod secret;
 pub(crate) mod send_example;
 
 pub(crate) use routes::{
-    EndpointOut, create, delete, find, list, put, reads_disabled, rendered, show, some_items,
+    EndpointIn, EndpointOut, EndpointUpdateIn, create, delete, find, list, put, reads_disabled, render, show,
+    some_items,
 };
 
 use crate::api::routing::route::Route;

@@ -1,9 +1,9 @@
 //! The client certificate that an endpoint's receiver is shown.
 
 use super::find;
-use crate::api::request::body::Pending;
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct IdentityIn {
     /// Certificate chain and private key, as PEM.
@@ -64,8 +65,9 @@ fn render(identity: &Identity) -> CertificateOut {
     CertificateOut { certificate_sha256: identity.certificate_fingerprint() }
 }
 
-fn read(endpoint: &Endpoint, body: &[u8]) -> Result<Arc<Identity>, Error> {
-    let mut fields = Fields::parse(body)?;
+fn read(endpoint: &Endpoint, body: BodyText<'_>) -> Result<Arc<Identity>, Error> {
+    let mut fields = body.fields()?;
+    fields.refuse_others(&["identity"]);
     let identity = fields.required_string("identity").and_then(|pem| {
         Identity::parse(&pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
     });
@@ -83,7 +85,7 @@ pub(crate) async fn set(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = find(&api, &caller, keys).await?;
-    let identity = read(&endpoint, &pending.read().await?.bytes)?;
+    let identity = read(&endpoint, pending.read().await?.text())?;
     api.directory(&caller).set_identity(&endpoint, Some(identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

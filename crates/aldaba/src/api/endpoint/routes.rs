@@ -1,54 +1,62 @@
-use super::body::{EndpointIn, EndpointPatch, EndpointUpdate, Offer, changes, merge, read, turns_off_again};
-use super::health::{self, HealthOut};
+use super::body::{Offer, checked, patched, turns_off_again, whole};
+use super::health;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
+use crate::api::request::replace::{Replace, replace};
+use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{EndpointId, HealthStatus, OnExhausted, Timestamp};
-use aldaba_engine::{ChangeError, CreateOutcome};
+use aldaba_api::read::Parsed;
+use aldaba_api::{EndpointPatch, EndpointState, EndpointUpdate, NewEndpoint};
+use aldaba_delivery::{AppId, EndpointId, HealthStatus};
+use aldaba_engine::{ChangeError, CreateOutcome, IdempotencyDigest, NewEndpoint as Checked};
 use aldaba_store::{Application, ApplicationRef, Endpoint, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
+
+/// Endpoints in the document.
+pub(crate) type EndpointOut = Described<aldaba_api::Endpoint>;
+pub(crate) type EndpointIn = Described<NewEndpoint>;
+pub(crate) type EndpointUpdateIn = Described<EndpointUpdate>;
+
+/// User and password.
+type Credentials = Option<(String, String)>;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint", Access::Read, list)
             .named("v1.endpoint.list", "Lists the application's endpoints")
             .ordered()
-            .lists::<EndpointOut<'_>>(),
+            .lists::<EndpointOut>(),
         Route::post("/app/{app_id}/endpoint", Access::Manage, create)
             .keyed()
             .named("v1.endpoint.create", "Makes an endpoint")
             .takes::<EndpointIn>()
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get("/app/{app_id}/endpoint/{endpoint_id}", Access::Read, show)
             .named("v1.endpoint.get", "Shows an endpoint")
-            .answers::<EndpointOut<'_>>(StatusCode::OK),
+            .answers::<EndpointOut>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, put)
             .keyed()
             .named(
                 "v1.endpoint.update",
                 "Puts another configuration in the place of the endpoint's, or makes it",
             )
-            .takes::<EndpointUpdate>()
-            .answers::<EndpointOut<'_>>(StatusCode::OK)
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .takes::<EndpointUpdateIn>()
+            .answers::<EndpointOut>(StatusCode::OK)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::patch("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, patch)
             .named("v1.endpoint.patch", "Changes the given fields of an endpoint")
-            .takes::<EndpointPatch>()
-            .answers::<EndpointOut<'_>>(StatusCode::OK)
+            .takes::<Described<EndpointPatch>>()
+            .answers::<EndpointOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)
             .named("v1.endpoint.delete", "Removes an endpoint")
@@ -56,83 +64,18 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// SDKs of the first generation ask for `version` and read `filterTypes` and `rateLimit`.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct EndpointOut<'a> {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: EndpointId,
-    uid: Option<&'a str>,
-    url: &'a str,
-    description: &'a str,
-    disabled: bool,
-    when_disabled: &'static str,
-    version: u16,
-    event_types: Option<&'a [String]>,
-    filter_types: Option<&'a [String]>,
-    channels: Option<&'a [String]>,
-    #[schema(value_type = Option<Object>)]
-    filter: Option<&'a RawValue>,
-    throttle_rate: Option<u16>,
-    rate_limit: Option<u16>,
-    policy: &'a str,
-    profile: Option<&'a str>,
-    http2: bool,
-    ordering: &'static str,
-    on_exhausted: Option<&'static str>,
-    /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
-    blocked: bool,
-    #[schema(value_type = Object)]
-    metadata: &'a RawValue,
-    /// `failed` while its health is, else `active`.
-    #[schema(pattern = "^(active|failed)$")]
-    status: &'static str,
-    /// Failures since the last success.
-    failure_count: u32,
-    health: HealthOut<'a>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-fn render(endpoint: &Endpoint) -> EndpointOut<'_> {
-    let event_types = some_items(&endpoint.config.event_types);
-    EndpointOut {
-        id: endpoint.id,
-        uid: endpoint.config.uid.as_deref(),
-        url: &endpoint.config.url,
-        description: &endpoint.config.description,
-        disabled: reads_disabled(endpoint),
-        when_disabled: endpoint.config.when_disabled.name(),
-        version: endpoint.config.version,
-        event_types,
-        filter_types: event_types,
-        channels: some_items(&endpoint.config.channels),
-        filter: endpoint.config.filter.as_ref().map(|filter| json::raw(filter.as_str())),
-        throttle_rate: endpoint.config.throttle_rate,
-        rate_limit: endpoint.config.throttle_rate,
-        policy: &endpoint.config.policy,
-        profile: endpoint.config.profile.as_deref(),
-        http2: endpoint.config.http2,
-        ordering: endpoint.config.ordering.name(),
-        on_exhausted: endpoint.config.ordering.on_exhausted().map(OnExhausted::name),
+pub(crate) fn render(endpoint: &Endpoint) -> aldaba_api::Endpoint {
+    let state = EndpointState {
+        id: endpoint.id.to_string(),
         blocked: endpoint.is_blocked(),
-        metadata: json::raw(&endpoint.config.metadata),
-        status: if endpoint.health.status == HealthStatus::Failed { "failed" } else { "active" },
+        status: if endpoint.health.status == HealthStatus::Failed { "failed" } else { "active" }.into(),
         failure_count: endpoint.health.failure_count,
         health: health::render(endpoint),
-        created_at: endpoint.created_at,
-        updated_at: endpoint.updated_at,
-    }
-}
-
-/// An endpoint as part of another answer.
-pub(crate) fn rendered(endpoint: &Endpoint) -> Value {
-    serde_json::to_value(render(endpoint)).unwrap_or_default()
+        created_at: json::moment(endpoint.created_at),
+        updated_at: json::moment(endpoint.updated_at),
+    };
+    let disabled = Some(reads_disabled(endpoint));
+    aldaba_api::Endpoint::of(EndpointUpdate { disabled, ..whole(&endpoint.config) }, state)
 }
 
 /// Turned off by its operator, or by what its receiver did: callers look here for both.
@@ -153,8 +96,8 @@ pub(crate) async fn create(
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
     let once = pending.once(application.org, &[]);
-    let offer = Offer { caller: &caller, asked_before: &[], is_change: false };
-    let new = read(&api, &offer, &pending.read().await?.bytes)?;
+    let offer = Offer { caller: &caller, asked_before: &[] };
+    let new = checked::<NewEndpoint>(&api, &offer, pending.read().await?.text().parse(false)?)?;
     let Application { org, id, .. } = application;
     let which = ApplicationRef { org, key: id.to_string() };
     let uid = new.config.uid.clone();
@@ -196,6 +139,106 @@ pub(crate) async fn show(
     Ok(json::answer(StatusCode::OK, &render(&endpoint)))
 }
 
+/// A change of an endpoint, or what makes it.
+#[derive(Clone)]
+enum Change {
+    Put(Parsed<EndpointUpdate>),
+    Patch(Parsed<EndpointPatch>),
+}
+
+fn may_be_made(key: &str) -> Result<(), Error> {
+    ids::may_be_made(
+        "ep_",
+        key,
+        "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
+    )
+}
+
+struct EndpointChange<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    app: AppId,
+    key: String,
+    once: IdempotencyDigest,
+    change: Change,
+}
+
+impl Replace for EndpointChange<'_> {
+    type Current = Endpoint;
+    /// With the credentials that go with it, where they change, and whether the endpoint is resumed.
+    type New = (Checked, Option<Credentials>, bool);
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn find(&self) -> Result<Option<Endpoint>, Error> {
+        if let Change::Patch(_) = &self.change {
+            return self.api.endpoint(self.app, self.key.clone()).await.map(Some);
+        }
+        Ok(self.api.engine.store().endpoint(self.app, self.key.clone()).await?)
+    }
+
+    fn may_be_made(&self) -> Result<(), Error> {
+        may_be_made(&self.key)
+    }
+
+    fn wanted(&self, current: Option<&Endpoint>) -> Result<Self::New, Error> {
+        let asked_before = current.map_or(&[][..], |current| &current.config.event_types);
+        let offer = Offer { caller: self.caller, asked_before };
+        match (self.change.clone(), current) {
+            (Change::Put(parsed), None) => {
+                let mut new = checked(self.api, &offer, parsed)?;
+                new.config.uid.get_or_insert_with(|| self.key.clone());
+                Ok((new, None, false))
+            }
+            (Change::Put(parsed), Some(current)) => {
+                let (disabled, has_uid) = (parsed.value.disabled, parsed.fields.gives("uid"));
+                let mut new = checked(self.api, &offer, parsed)?;
+                if turns_off_again(current, disabled) {
+                    new.config.disabled = current.config.disabled;
+                }
+                // Whoever names it so in the path means it to keep that name, or the same request would make another
+                // the next time.
+                if !has_uid && current.config.uid.as_ref() == Some(&self.key) {
+                    new.config.uid = Some(self.key.clone());
+                }
+                // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
+                let same = new.config.url == current.config.url && new.credentials.is_none();
+                let credentials = (!same).then(|| new.credentials.clone());
+                Ok((new, credentials, disabled == Some(false)))
+            }
+            (Change::Patch(parsed), current) => {
+                let current = current.ok_or_else(Error::server)?;
+                let (resumes, has_url) = (parsed.value.disabled == Some(false), parsed.fields.gives("url"));
+                let new = checked(self.api, &offer, patched(current, parsed))?;
+                let credentials = has_url.then(|| new.credentials.clone());
+                Ok((new, credentials, resumes))
+            }
+        }
+    }
+
+    async fn create(&self, (new, ..): Self::New) -> Result<Endpoint, ChangeError> {
+        let which = ApplicationRef { org: self.caller.org(), key: self.app.to_string() };
+        let made = self.api.directory(self.caller).create_endpoint(which, new, self.once).await?;
+        let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) = made;
+        Ok(made)
+    }
+
+    async fn update(&self, current: &Endpoint, new: Self::New) -> Result<Endpoint, ChangeError> {
+        let (new, credentials, resumes) = new;
+        self.api.directory(self.caller).update_endpoint(current, new, credentials, resumes).await
+    }
+
+    fn uid((new, ..): &Self::New) -> Option<String> {
+        new.config.uid.clone()
+    }
+
+    fn subject(&self, current: Option<&Endpoint>) -> Subject {
+        current.map_or(Subject::Endpoint { app: self.app, endpoint: None }, Subject::from)
+    }
+}
+
 /// Changes the fields that are given. What waits goes out under the new configuration from the next
 /// attempt on.
 pub(crate) async fn patch(
@@ -204,24 +247,11 @@ pub(crate) async fn patch(
     Ids((app, key)): Ids<(String, String)>,
     pending: Pending,
 ) -> Result<Response, Error> {
-    let application = api.application(&caller, app).await?;
-    let body = pending.read().await?;
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let current = api.endpoint(application.id, key.clone()).await?;
-        let (merged, given) = merge(&current, &body.bytes)?;
-        let asked_before = &current.config.event_types;
-        let offer = Offer { caller: &caller, asked_before, is_change: true };
-        let new = read(&api, &offer, merged.as_bytes())?;
-        let credentials = given.contains_key("url").then(|| new.credentials.clone());
-        let resume = given.get("disabled") == Some(&Value::Bool(false));
-        let uid = new.config.uid.clone();
-        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
-            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
-        }
-    }
+    let app = api.application(&caller, app).await?.id;
+    let change = Change::Patch(pending.read().await?.text().parse(true)?);
+    let change = EndpointChange { api: &api, caller: &caller, app, key, once: None, change };
+    let (status, changed) = replace(&api, &change).await?;
+    Ok(json::answer(status, &render(&changed)))
 }
 
 /// Puts another configuration in the place of the one there is, or makes the endpoint. Secret and headers stay.
@@ -232,61 +262,15 @@ pub(crate) async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
-    let may_be_made = || {
-        ids::may_be_made(
-            "ep_",
-            &key,
-            "The application has no such endpoint; GET /api/v1/app/{app_id}/endpoint lists those that it has",
-        )
-    };
-    if api.engine.store().endpoint(application.id, key.clone()).await?.is_none() {
-        may_be_made()?;
+    let once = pending.once(application.org, &[key.as_bytes()]);
+    let app = application.id;
+    if api.engine.store().endpoint(app, key.clone()).await?.is_none() {
+        may_be_made(&key)?;
     }
-    let (once, body) = (pending.once(application.org, &[key.as_bytes()]), pending.read().await?);
-    let given = changes(&body.bytes)?;
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let current = api.engine.store().endpoint(application.id, key.clone()).await?;
-        let asked_before = current.as_ref().map_or(&[][..], |current| &current.config.event_types);
-        let offer = Offer { caller: &caller, asked_before, is_change: true };
-        let mut new = read(&api, &offer, &body.bytes)?;
-        let Some(current) = current else {
-            // Asked at each look: another request may just have deleted it.
-            may_be_made()?;
-            let uid = new.config.uid.get_or_insert_with(|| key.clone());
-            let is_named_so = *uid == key;
-            let which = ApplicationRef { org: application.org, key: application.id.to_string() };
-            let (uid, subject) =
-                (Some(uid.clone()), Subject::Endpoint { app: application.id, endpoint: None });
-            match api.directory(&caller).create_endpoint(which, new, once).await {
-                // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
-                Err(error) => return Err(api.refusal(error, subject, uid).await),
-                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
-                    return Ok(json::answer(StatusCode::CREATED, &render(&made)));
-                }
-            }
-            continue;
-        };
-        if turns_off_again(&current, &given) {
-            new.config.disabled = current.config.disabled;
-        }
-        // Whoever names it so in the path means it to keep that name, or the same request would make another the
-        // next time.
-        if !given.contains_key("uid") && current.config.uid.as_ref() == Some(&key) {
-            new.config.uid = Some(key.clone());
-        }
-        // They are never shown: whoever sends back the URL that they have read does not mean to drop them.
-        let same = new.config.url == current.config.url && new.credentials.is_none();
-        let credentials = (!same).then(|| new.credentials.clone());
-        let resume = given.get("disabled") == Some(&Value::Bool(false));
-        let uid = new.config.uid.clone();
-        match api.directory(&caller).update_endpoint(&current, new, credentials, resume).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::from(&current), uid).await),
-            Ok(changed) => return Ok(json::answer(StatusCode::OK, &render(&changed))),
-        }
-    }
+    let change = Change::Put(pending.read().await?.text().parse(true)?);
+    let change = EndpointChange { api: &api, caller: &caller, app, key, once, change };
+    let (status, changed) = replace(&api, &change).await?;
+    Ok(json::answer(status, &render(&changed)))
 }
 
 pub(crate) async fn delete(

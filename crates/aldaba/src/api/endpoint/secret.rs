@@ -3,13 +3,15 @@
 use super::find;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json::{self, ReadField};
+use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::Parsed;
+use aldaba_api::{RotateSecret, Secret};
 use aldaba_engine::KeyRotation;
-use aldaba_signature::SigningKey;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -17,8 +19,10 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
+/// Another secret, in the document.
+pub(crate) type RotateIn = Described<RotateSecret>;
+
 const DEFAULT_GRACE: u64 = 24 * 3600;
-const LONGEST_GRACE: u64 = 7 * 24 * 3600;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -43,20 +47,6 @@ pub(crate) struct SecretOut {
     pub(crate) key: String,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(crate) struct RotateIn {
-    /// `whsec_…` or `whsk_…`; one of the same kind is made, if not given.
-    key: Option<String>,
-    /// For how long the present key still signs beside the new one; a day, if not given.
-    #[schema(maximum = 604800)]
-    grace_period_seconds: Option<u32>,
-}
-
-example!(RotateIn, {"gracePeriodSeconds": 3600});
-
 pub(crate) async fn show(
     State(api): State<Api>,
     caller: Caller,
@@ -75,19 +65,11 @@ pub(crate) async fn rotate(
 ) -> Result<Response, Error> {
     let endpoint = find(&api, &caller, keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
-    let mut fields = Fields::parse_or_none(&pending.read().await?.bytes)?;
-    fields.refuse_others(&["key", "gracePeriodSeconds"]);
-    let key = fields.signing_key("key");
-    let grace = fields.number("gracePeriodSeconds", 0, LONGEST_GRACE).unwrap_or(DEFAULT_GRACE);
+    let Parsed { value, mut fields } = pending.read().await?.text().parse_or_none::<RotateSecret>()?;
+    let key = fields.signing_key("key", value.key.as_ref().map(Secret::reveal));
     fields.finish()?;
+    let grace = value.grace_period_seconds.map_or(DEFAULT_GRACE, u64::from);
     let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
     Ok(json::answer(StatusCode::OK, &SecretOut { key }))
-}
-
-impl Fields {
-    pub(crate) fn signing_key(&mut self, name: &str) -> Option<SigningKey> {
-        let text = self.string(name)?;
-        SigningKey::parse(&text).map_err(|error| self.problem(name, error.to_string())).ok()
-    }
 }

@@ -2,14 +2,16 @@
 
 use crate::api::message::{self, MessageOut};
 use crate::api::request::body::Pending;
-use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
 use crate::api::request::query::WithContent;
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::SendExample;
 use aldaba_delivery::OrgId;
 use aldaba_engine::{NewEvent, Schemas, SendError, SendReceipt};
 use aldaba_store::{ApplicationRef, Content, Message};
@@ -17,7 +19,6 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
-use utoipa::ToSchema;
 
 /// Whoever has just made an endpoint can send it without describing any event type.
 const PING: &str = "svix.ping";
@@ -28,34 +29,9 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/send-example", Access::Send, send)
             .keyed()
             .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint alone")
-            .takes::<EventExampleIn>()
+            .takes::<Described<SendExample>>()
             .answers::<MessageOut<'_>>(StatusCode::ACCEPTED),
     ]
-}
-
-/// Which example is to be sent.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct EventExampleIn {
-    /// Or `svix.ping`, which needs no event type.
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    event_type: String,
-    /// Which of the schema's `examples`; the first, if not given.
-    example_index: Option<u64>,
-}
-
-example!(EventExampleIn, {"eventType": "svix.ping"});
-
-fn read(body: &[u8]) -> Result<(String, usize), Error> {
-    let mut fields = Fields::parse(body)?;
-    fields.refuse_others(&["eventType", "exampleIndex"]);
-    let event_type = fields.required_string("eventType");
-    let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
-    let index = fields.number("exampleIndex", 0, u32::MAX.into()).unwrap_or(0);
-    fields.finish()?;
-    Ok((event_type.unwrap_or_default(), usize::try_from(index).unwrap_or(usize::MAX)))
 }
 
 fn no_example(detail: String) -> Error {
@@ -101,7 +77,8 @@ async fn send(
     }
     let org = application.org;
     let once = pending.once(org, &[endpoint.id.as_bytes()]);
-    let (event_type, index) = read(&pending.read().await?.bytes)?;
+    let SendExample { event_type, example_index } = pending.read().await?.text().parse(false)?.finish()?;
+    let index = example_index.and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
     let payload = example(&api, org, &event_type, index)?;
     let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
     let content = Content::new(&event.event_type, event.payload.clone());

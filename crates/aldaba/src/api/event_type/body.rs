@@ -1,180 +1,123 @@
-//! Event types as callers write them.
+//! Event types as callers write them: what is checked beyond their form, and how they are kept.
 
 use crate::api::Error;
-use crate::api::request::bounded_json;
+use crate::api::request::body::BodyText;
 use crate::api::request::ids;
 use crate::api::request::json::Fields;
-use crate::api::request::variant::Variant;
-use crate::api::routing::route::example;
+use crate::api::request::kept::Kept;
+use aldaba_api::read::{ApiRequest, Parsed};
+use aldaba_api::{EventTypePatch, EventTypeUpdate, Json, NewEventType as Body, Set};
+use aldaba_delivery::names;
 use aldaba_engine::{NewEventType, Schemas};
 use aldaba_store::EventType;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
-pub(crate) const LONGEST_DESCRIPTION: usize = 16 << 10;
-pub(crate) const MOST_FEATURE_FLAGS: usize = 100;
+const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
+pub(crate) const MAX_FEATURE_FLAGS: usize = 100;
 
-/// A kind of event.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(crate) struct EventTypeIn {
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    name: String,
-    #[schema(max_length = 16384)]
-    description: String,
-    /// No longer offered to endpoints.
-    archived: Option<bool>,
-    deprecated: Option<bool>,
-    /// Payloads are checked against the schemas; those that do not fit are refused.
-    validate: Option<bool>,
-    /// JSON Schemas by their versions, such as `{"1": {…}}`.
-    #[schema(value_type = Option<Object>)]
-    schemas: Value,
-    /// Tokens of applications see it only if they have one of these flags.
-    #[schema(min_items = 1, max_items = 100)]
-    feature_flags: Option<Vec<String>>,
-    /// The same for one flag.
-    feature_flag: Option<String>,
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    group_name: Option<String>,
-}
-
-example!(EventTypeIn, {
-    "name": "invoice.paid",
-    "description": "An invoice was paid in full",
-    "schemas": {"1": {
-        "type": "object",
-        "required": ["invoice"],
-        "properties": {"invoice": {"type": "integer"}},
-        "examples": [{"invoice": 42}],
-    }},
-});
-
-/// A kind of event as it is to be; what is not given is set to its default.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(crate) struct EventTypeUpdate {
-    #[schema(max_length = 16384)]
-    description: String,
-    archived: Option<bool>,
-    deprecated: Option<bool>,
-    validate: Option<bool>,
-    #[schema(value_type = Option<Object>)]
-    schemas: Value,
-    #[schema(min_items = 1, max_items = 100)]
-    feature_flags: Option<Vec<String>>,
-    feature_flag: Option<String>,
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    group_name: Option<String>,
-}
-
-example!(EventTypeUpdate, {"description": "An invoice was paid, in full or in part", "groupName": "invoices"});
-
-pub(crate) struct EventTypePatch;
-
-impl ToSchema for EventTypePatch {}
-
-impl PartialSchema for EventTypePatch {
-    fn schema() -> RefOr<Schema> {
-        Variant::of::<EventTypeUpdate>("Fields of an event type that change; null clears one.")
-            .optional("description")
-            .into()
-    }
-}
-
-example!(EventTypePatch, {"deprecated": true});
-
-/// `name`: from the path, where that names it.
-pub(crate) fn read(body: &[u8], name: Option<&str>) -> Result<NewEventType, Error> {
-    let mut fields = Fields::parse(body)?;
-    let name = match name {
-        None => {
-            let given = fields.required_string("name");
-            fields.checked("name", given, |name| ids::name(name)).unwrap_or_default()
-        }
-        Some(name) => {
-            if fields.string("name").is_some_and(|given| given != name) {
-                fields.problem(
-                    "name",
-                    "must be the name in the path, or be left out: an event type keeps its name",
-                );
-            }
-            name.to_owned()
-        }
+/// Keeps a field as it is.
+macro_rules! keep {
+    ([$($doc:tt)*] own $($rest:tt)*) => {};
+    ([$($doc:tt)*] stored $mode:ident $field:ident [$type:ty] $new:ident $body:ident) => {
+        $new.$field = Kept::keep($body.$field);
     };
-    let schemas = given_schemas(body, &mut fields);
-    finish(fields, name, schemas)
+}
+
+/// Shows a field as it is kept.
+macro_rules! show {
+    ([$($doc:tt)*] own $($rest:tt)*) => {};
+    ([$($doc:tt)*] stored $mode:ident $field:ident [$type:ty] $event_type:ident $body:ident) => {
+        $body.$field = Kept::show(&$event_type.$field);
+    };
+}
+
+/// An event type as a body that would make it.
+pub(crate) fn whole(event_type: &EventType) -> EventTypeUpdate {
+    let mut body = EventTypeUpdate {
+        schemas: event_type.schemas.as_ref().and_then(|text| Json::from_text(text.as_str()).ok()),
+        feature_flags: Kept::show(&event_type.feature_flags),
+        feature_flag: event_type.feature_flags.first().cloned(),
+        ..EventTypeUpdate::default()
+    };
+    aldaba_api::event_type_fields!(show event_type body);
+    body
+}
+
+/// A new event type.
+pub(crate) fn read(body: BodyText<'_>) -> Result<NewEventType, Error> {
+    let Parsed { value, fields } = body.parse::<Body>(false)?;
+    checked(value, fields, Stored::Nothing)
+}
+
+/// A whole event type of this name.
+pub(crate) fn read_whole(body: BodyText<'_>, name: &str) -> Result<NewEventType, Error> {
+    let Parsed { value, fields } = parse_change::<EventTypeUpdate>(body, name)?;
+    checked(Body { name: name.to_owned(), ..value.into() }, fields, Stored::Nothing)
 }
 
 /// What a change makes of an event type.
-pub(crate) fn merge(current: &EventType, body: &[u8]) -> Result<NewEventType, Error> {
-    let given: Map<String, Value> = bounded_json::body(body)?;
-    let mut merged = json!({
-        "description": current.description,
-        "archived": current.archived,
-        "deprecated": current.deprecated,
-        "validate": current.validate,
-        "featureFlags": (!current.feature_flags.is_empty()).then_some(&current.feature_flags),
-        "groupName": current.group_name,
-    });
-    if given.contains_key("featureFlag") {
-        merged["featureFlags"] = Value::Null;
+pub(crate) fn patched(current: &EventType, body: BodyText<'_>) -> Result<NewEventType, Error> {
+    let Parsed { value: patch, fields } = parse_change::<EventTypePatch>(body, &current.name)?;
+    let mut whole = EventTypeUpdate { feature_flag: None, ..whole(current) };
+    if patch.feature_flag != Set::Keep {
+        whole.feature_flags = None;
     }
-    let changes_schemas = given.contains_key("schemas");
-    for (name, value) in given {
-        merged[name] = value;
-    }
-    let mut fields = Fields::parse(merged.to_string().as_bytes())?;
-    let schemas = match changes_schemas {
-        true => given_schemas(body, &mut fields),
-        false => current.schemas.clone(),
-    };
-    if fields.string("name").is_some_and(|given| given != current.name) {
-        fields.problem("name", "cannot be changed: an event type keeps its name");
-    }
-    finish(fields, current.name.clone(), schemas)
+    // Stored schemas have been checked.
+    let stored =
+        if patch.schemas == Set::Keep { Stored::Schemas(current.schemas.clone()) } else { Stored::Nothing };
+    let body = Body { name: current.name.clone(), ..patch.over(whole).into() };
+    checked(body, fields, stored)
 }
 
-fn finish(mut fields: Fields, name: String, schemas: Option<String>) -> Result<NewEventType, Error> {
-    let description = fields.required_string("description");
-    let description = fields.checked("description", description, |text| check_description(text));
-    let archived = fields.boolean_or("archived", false);
-    let deprecated = fields.boolean_or("deprecated", false);
-    let validate = fields.boolean_or("validate", false);
-    if validate && schemas.is_none() && !fields.has_problem() {
+/// A change may give the name again.
+fn parse_change<T: ApiRequest>(body: BodyText<'_>, name: &str) -> Result<Parsed<T>, Error> {
+    let mut fields = body.fields()?;
+    if fields.string("name").is_some_and(|given| given != name) {
+        fields.problem("name", "must be the name in the path, or be left out: an event type keeps its name");
+    }
+    Ok(Parsed::of(fields, true))
+}
+
+enum Stored {
+    Nothing,
+    Schemas(Option<String>),
+}
+
+fn checked(body: Body, mut fields: Fields, stored: Stored) -> Result<NewEventType, Error> {
+    let body = body.complete();
+    let schemas = match stored {
+        Stored::Schemas(stored) => stored,
+        Stored::Nothing => given_schemas(&mut fields, body.schemas.as_ref()),
+    };
+    if body.validate == Some(true) && schemas.is_none() && !fields.has_problem() {
         fields.problem(
             "validate",
             "there is nothing to check payloads against; give a schema, such as {\"1\": {…}}",
         );
     }
-    let feature_flags = feature_flags(&mut fields);
-    let group_name = fields.string("groupName");
-    let group_name = fields.checked("groupName", group_name, |name| ids::name(name));
-    fields.finish()?;
-    let description = description.unwrap_or_default();
-    Ok(NewEventType { name, description, archived, deprecated, validate, schemas, feature_flags, group_name })
+    let feature_flags = feature_flags(&mut fields, body.feature_flags.unwrap_or_default(), body.feature_flag);
+    let order: Vec<_> = ["name"].iter().chain(Body::KNOWN).copied().collect();
+    fields.finish_in_order(&order)?;
+    let mut new = NewEventType {
+        name: body.name,
+        description: String::new(),
+        archived: false,
+        deprecated: false,
+        validate: false,
+        schemas,
+        feature_flags,
+        group_name: None,
+    };
+    aldaba_api::event_type_fields!(keep new body);
+    Ok(new)
 }
 
 pub(crate) fn check_description(text: &str) -> Result<(), String> {
-    match text {
-        text if text.len() > LONGEST_DESCRIPTION => {
-            Err(format!("may be {LONGEST_DESCRIPTION} bytes long at most"))
-        }
-        text if text.chars().any(|c| c <= '\u{8}') => Err("must hold no control characters".into()),
-        _ => Ok(()),
-    }
+    names::text(text, MAX_DESCRIPTION_BYTES)
 }
 
 /// A list of flags, or one by its older name. Whoever sends back what they have read gives both.
-fn feature_flags(fields: &mut Fields) -> Vec<String> {
-    let flags = fields.set("featureFlags", MOST_FEATURE_FLAGS, ids::name);
-    let flag = fields.string("featureFlag");
-    let Some(flag) = fields.checked("featureFlag", flag, |flag| ids::name(flag)) else { return flags };
+fn feature_flags(fields: &mut Fields, flags: Vec<String>, flag: Option<String>) -> Vec<String> {
+    let Some(flag) = flag else { return flags };
     if !flags.is_empty() && !flags.contains(&flag) {
         fields.problem("featureFlag", "is not among `featureFlags`; give one of the two");
     }
@@ -182,20 +125,8 @@ fn feature_flags(fields: &mut Fields) -> Vec<String> {
 }
 
 /// The text of `schemas`, in which each has been checked.
-fn given_schemas(body: &[u8], fields: &mut Fields) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body<'a> {
-        #[serde(default, borrow)]
-        schemas: Option<&'a RawValue>,
-    }
-    let given = match serde_json::from_slice::<Body<'_>>(body) {
-        Ok(body) => body.schemas?.get(),
-        Err(error) => {
-            fields.problem("schemas", error.to_string());
-            return None;
-        }
-    };
-    match check_schemas(given) {
+fn given_schemas(fields: &mut Fields, given: Option<&Json>) -> Option<String> {
+    match check_schemas(given?.text()) {
         Ok(text) => text,
         Err(problems) => {
             for (place, why) in problems {

@@ -1,11 +1,11 @@
 //! Event types: the kinds of events that an organization sends.
 
-use super::body::{EventTypeIn, EventTypePatch, EventTypeUpdate, merge, read};
-use crate::api::endpoint::some_items;
+use super::body::{patched, read, read_whole, whole};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::query::Query;
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
@@ -13,6 +13,7 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::{EventTypePatch, EventTypeState, EventTypeUpdate, NewEventType};
 use aldaba_delivery::{EventTypeId, Timestamp};
 use aldaba_engine::{ChangeError, OPERATIONAL_EVENTS, PutOutcome, management};
 use aldaba_store::{EventType, Order};
@@ -20,12 +21,12 @@ use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
-use serde::Serialize;
-use serde_json::value::RawValue;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use utoipa::ToSchema;
+
+/// Event types in the document.
+type EventTypeOut = Described<aldaba_api::EventType>;
 
 /// Bytes of schemas after which a page ends early.
 const PAGE_BYTES: usize = 4 << 20;
@@ -37,26 +38,26 @@ pub(crate) fn routes() -> Vec<Route> {
             .query("include_archived", Form::Boolean, "Whether archived ones are listed; no, if not given")
             .with_content("Whether schemas are shown; no, if not given")
             .ordered()
-            .lists::<EventTypeOut<'_>>(),
+            .lists::<EventTypeOut>(),
         Route::post("/event-type", Access::Administer, create)
             .keyed()
             .named("v1.event-type.create", "Makes an event type, or revives an archived one")
-            .takes::<EventTypeIn>()
-            .answers::<EventTypeOut<'_>>(StatusCode::CREATED)
+            .takes::<Described<NewEventType>>()
+            .answers::<EventTypeOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get("/event-type/{event_type_name}", Access::Read, show)
             .named("v1.event-type.get", "Shows an event type")
-            .answers::<EventTypeOut<'_>>(StatusCode::OK),
+            .answers::<EventTypeOut>(StatusCode::OK),
         Route::put("/event-type/{event_type_name}", Access::Administer, put)
             .named("v1.event-type.update", "Gives an event type other values, or makes it")
-            .takes::<EventTypeUpdate>()
-            .answers::<EventTypeOut<'_>>(StatusCode::OK)
-            .answers::<EventTypeOut<'_>>(StatusCode::CREATED)
+            .takes::<Described<EventTypeUpdate>>()
+            .answers::<EventTypeOut>(StatusCode::OK)
+            .answers::<EventTypeOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::patch("/event-type/{event_type_name}", Access::Administer, patch)
             .named("v1.event-type.patch", "Changes the given fields of an event type")
-            .takes::<EventTypePatch>()
-            .answers::<EventTypeOut<'_>>(StatusCode::OK)
+            .takes::<Described<EventTypePatch>>()
+            .answers::<EventTypeOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/event-type/{event_type_name}", Access::Administer, delete)
             .named("v1.event-type.delete", "Archives an event type, or removes it")
@@ -66,42 +67,13 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct EventTypeOut<'a> {
-    name: &'a str,
-    description: &'a str,
-    archived: bool,
-    deprecated: bool,
-    validate: bool,
-    #[schema(value_type = Option<Object>)]
-    schemas: Option<&'a RawValue>,
-    feature_flags: Option<&'a [String]>,
-    /// The first of them, for older callers.
-    feature_flag: Option<&'a str>,
-    group_name: Option<&'a str>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-fn render(event_type: &EventType) -> EventTypeOut<'_> {
-    EventTypeOut {
-        name: &event_type.name,
-        description: &event_type.description,
-        archived: event_type.archived,
-        deprecated: event_type.deprecated,
-        validate: event_type.validate,
-        schemas: event_type.schemas.as_deref().map(json::raw),
-        feature_flags: some_items(&event_type.feature_flags),
-        feature_flag: event_type.feature_flags.first().map(String::as_str),
-        group_name: event_type.group_name.as_deref(),
-        created_at: event_type.created_at,
-        updated_at: event_type.updated_at,
-    }
+fn render(event_type: &EventType) -> aldaba_api::EventType {
+    let state = EventTypeState {
+        name: event_type.name.clone(),
+        created_at: json::moment(event_type.created_at),
+        updated_at: json::moment(event_type.updated_at),
+    };
+    aldaba_api::EventType::of(whole(event_type), state)
 }
 
 /// A name as an iterator. One that begins with `-` would look like the way back.
@@ -198,8 +170,11 @@ async fn list(State(api): State<Api>, query: PageQuery<Place>, caller: Caller) -
     types.truncate(fits);
     let listed = query.list(types, more, |one| Place(one.name.clone()));
     Ok(listed.render(|one| {
-        let shown = render(one);
-        if content { shown } else { EventTypeOut { schemas: None, ..shown } }
+        let mut shown = render(one);
+        if !content {
+            shown.schemas = None;
+        }
+        shown
     }))
 }
 
@@ -223,7 +198,7 @@ async fn show(State(api): State<Api>, caller: Caller, Ids(name): Ids<String>) ->
 
 async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Result<Response, Error> {
     let (once, body) = (pending.once(caller.org(), &[]), pending.read().await?);
-    let new = apart(move || read(&body.bytes, None)).await?;
+    let new = apart(move || read(body.text())).await?;
     let name = new.name.clone();
     let made =
         api.directory(&caller).create_event_type(caller.org(), new, once).await.map_err(
@@ -247,7 +222,7 @@ async fn put(
 ) -> Result<Response, Error> {
     ids::name(&name).map_err(|message| Problem::value(&["path", "event_type_name"], message))?;
     let body = pending.read().await?;
-    let new = apart(move || read(&body.bytes, Some(&name))).await?;
+    let new = apart(move || read_whole(body.text(), &name)).await?;
     let (status, event_type) = match api.directory(&caller).put_event_type(caller.org(), new).await? {
         PutOutcome::Created(made) => (StatusCode::CREATED, made),
         PutOutcome::Replaced(made) => (StatusCode::OK, made),
@@ -262,12 +237,12 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     find(&api, &caller, &name)?;
-    let bytes = pending.read().await?.bytes;
+    let received = Arc::new(pending.read().await?);
     let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = find(&api, &caller, &name)?;
-        let (body, before) = (bytes.clone(), current.clone());
-        let new = apart(move || merge(&before, &body)).await?;
+        let (body, before) = (received.clone(), current.clone());
+        let new = apart(move || patched(&before, body.text())).await?;
         match api.directory(&caller).change_event_type(&current, &new).await {
             Err(ChangeError::Unsettled) => retry.wait().await?,
             changed => return Ok(json::answer(StatusCode::OK, &render(&*changed?))),

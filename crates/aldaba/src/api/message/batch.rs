@@ -2,16 +2,16 @@
 
 use super::body::{MessageDocument, MessageIn};
 use crate::api::limits::rates;
-use crate::api::request::body::Pending;
-use crate::api::request::bounded_json::{AtMost, First};
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
-use crate::api::request::json::Fields;
+use crate::api::request::json::bounded_json::{AtMost, First};
 use crate::api::request::{idempotency, json};
 use crate::api::response::error::{self, Part, Problem};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Route, example};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::UnknownFields;
 use aldaba_delivery::MessageId;
 use aldaba_engine::{IdempotencyDigest, NewEvent, SendReceipt};
 use aldaba_store::ApplicationRef;
@@ -56,6 +56,12 @@ example!(MessageBatchIn, {"messages": [
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
+    #[serde(borrow)]
+    messages: AtMost<&'a RawValue, MOST_MESSAGES>,
+}
+
+#[derive(Deserialize)]
+struct LenientBody<'a> {
     #[serde(borrow)]
     messages: AtMost<&'a RawValue, MOST_MESSAGES>,
 }
@@ -106,7 +112,7 @@ async fn create(
     let once = pending.once(application.org, &[]);
     let body =
         pending.up_to(MOST_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
-    let messages = messages(&body.bytes)?;
+    let messages = messages(body.text())?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
     let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
     let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
@@ -114,7 +120,7 @@ async fn create(
         if place % PARSED_IN_A_ROW == 0 {
             tokio::task::yield_now().await;
         }
-        match parse(message, api.limits.payload) {
+        match parse(body.part(message), api.limits.payload) {
             Ok(input) => {
                 // The key of the whole is one for each message: a repeat finds those that were accepted, and tries the others.
                 events.push(event(input, idempotency::of_item(once, place)));
@@ -144,11 +150,16 @@ async fn create(
     Ok(answer)
 }
 
-fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
+fn messages(body: BodyText<'_>) -> Result<Vec<&RawValue>, Error> {
     let place = ["body", "messages"];
-    let Ok(Body { messages: AtMost(First { items, count }) }) = serde_json::from_slice::<Body<'_>>(body)
-    else {
-        let mut fields = Fields::parse(body)?;
+    let read = match body.unknown {
+        UnknownFields::Refuse => serde_json::from_slice::<Body<'_>>(body.bytes).map(|body| body.messages),
+        UnknownFields::Ignore => {
+            serde_json::from_slice::<LenientBody<'_>>(body.bytes).map(|body| body.messages)
+        }
+    };
+    let Ok(AtMost(First { items, count })) = read else {
+        let mut fields = body.fields()?;
         fields.refuse_others(&["messages"]);
         fields.require("messages");
         fields.finish()?;
@@ -161,8 +172,8 @@ fn messages(body: &[u8]) -> Result<Vec<&RawValue>, Error> {
     Ok(items)
 }
 
-fn parse(message: &RawValue, most_payload: usize) -> Result<MessageIn<'_>, Error> {
-    let input = MessageIn::parse(message.get().as_bytes(), most_payload)?;
+fn parse(message: BodyText<'_>, most_payload: usize) -> Result<MessageIn<'_>, Error> {
+    let input = MessageIn::parse(message, most_payload)?;
     if input.application.is_some() {
         let message = "is not taken in a batch: make the application before";
         return Err(Problem::value(&["body", "application"], message).into());

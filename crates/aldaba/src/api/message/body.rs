@@ -4,11 +4,13 @@
 pub(crate) use aldaba_delivery::{MAX_PAYLOAD_DEPTH as DEEPEST, is_too_deep as too_deep};
 
 use super::headers;
-use crate::api::request::bounded_json::{self, AtMost, First};
+use crate::api::request::body::BodyText;
 use crate::api::request::ids;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::json;
+use crate::api::request::json::bounded_json::{self, AtMost, First};
+use crate::api::request::variant::Described;
 use crate::api::response::error::{Error, Problem};
-use crate::api::routing::route::example;
+use aldaba_api::read::{ApiRequest, Parsed, UnknownFields};
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::nearest::unknown_field;
 use aldaba_store::NewMessage;
@@ -16,89 +18,46 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Duration;
-use utoipa::ToSchema;
 
-/// An event.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", as = MessageIn)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(crate) struct MessageDocument {
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    event_type: String,
-    /// What is sent, byte by byte as it stands here.
-    #[schema(value_type = Object)]
-    payload: (),
-    /// Your own name for it, unique in the application.
-    #[schema(min_length = 1, max_length = 256, pattern = "^(?!msg_)[a-zA-Z0-9\\-_.]+$")]
-    event_id: Option<String>,
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-    #[schema(min_items = 1, max_items = 10)]
-    tags: Option<Vec<String>>,
-    /// For the filters of endpoints to look at, by name in any case. They are not sent.
-    headers: Option<BTreeMap<String, String>>,
-    /// Of the payload's form.
-    #[schema(min_length = 1, max_length = 32, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    version: Option<String>,
-    /// Nothing goes out before this moment.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    deliver_at: Option<String>,
-    /// Days after which the payload is removed, counted from when the message was accepted. The message itself stays, and
-    /// a payload that a delivery waits for stays until that has ended.
-    #[schema(minimum = 1, maximum = 90)]
-    payload_retention_period: Option<u64>,
-    /// The same in hours. Only one of the two can be given; beside hours the default of 90 days counts as not given.
-    #[schema(minimum = 1, maximum = 2160)]
-    payload_retention_hours: Option<u64>,
-    /// Makes the application, if the one in the path is not there; its `uid` must be the name in the path.
-    application: Option<crate::api::application::ApplicationIn>,
-    transformations_params: Option<ParametersDocument>,
-}
-
-example!(MessageDocument, {"eventType": "invoice.paid", "payload": {"invoice": 42}, "channels": ["billing"]});
-
-/// The body that is sent.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", as = TransformationsParams)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ParametersDocument {
-    /// Sent as it is in the place of the payload. It need not be JSON.
-    raw_payload: Option<String>,
-}
+/// A message in the document.
+pub(crate) type MessageDocument = Described<aldaba_api::NewMessage>;
 
 pub(crate) const MAX_CHANNELS: usize = NewMessage::MAX_CHANNELS;
 pub(crate) const MAX_TAGS: usize = NewMessage::MAX_TAGS;
 const PARAMETERS: &str = "transformationsParams";
 const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
-const RETENTION_DAYS: &str = "payloadRetentionPeriod";
 const RETENTION_HOURS: &str = "payloadRetentionHours";
-const MOST_RETENTION_HOURS: u64 = NewMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
-const MOST_RETENTION_DAYS: u64 = MOST_RETENTION_HOURS / 24;
+const MAX_RETENTION_HOURS: u64 = NewMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
+const MAX_RETENTION_DAYS: u64 = MAX_RETENTION_HOURS / 24;
 
-/// Those of [`Body`].
-const FIELDS: &[&str] = &[
-    "eventType",
-    "payload",
-    "data",
-    "eventId",
-    "channels",
-    "version",
-    "application",
-    "deliverAt",
-    "tags",
-    "headers",
-    RETENTION_DAYS,
-    RETENTION_HOURS,
-    "transformationsParams",
-];
+const _: () = assert!(aldaba_api::MAX_CHANNELS == MAX_CHANNELS && aldaba_api::MAX_TAGS == MAX_TAGS);
+const _: () = assert!(aldaba_api::MAX_RETENTION_HOURS == MAX_RETENTION_HOURS);
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Body<'a> {
+/// The body, where unknown fields are refused and where they are passed over.
+macro_rules! bodies {
+    ($($(#[$meta:meta])* $field:ident: $type:ty,)*) => {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Body<'a> {
+            $($(#[$meta])* $field: $type,)*
+        }
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct LenientBody<'a> {
+            $($(#[$meta])* $field: $type,)*
+        }
+
+        impl<'a> From<LenientBody<'a>> for Body<'a> {
+            fn from(LenientBody { $($field),* }: LenientBody<'a>) -> Self {
+                Self { $($field),* }
+            }
+        }
+    };
+}
+
+bodies! {
     #[serde(borrow)]
     event_type: Cow<'a, str>,
     #[serde(borrow, alias = "data")]
@@ -128,6 +87,13 @@ struct Body<'a> {
     #[serde(default)]
     #[serde(borrow)]
     transformations_params: Option<&'a RawValue>,
+}
+
+fn read<'a>(text: BodyText<'a>) -> Result<Body<'a>, serde_json::Error> {
+    match text.unknown {
+        UnknownFields::Refuse => serde_json::from_slice(text.bytes),
+        UnknownFields::Ignore => serde_json::from_slice::<LenientBody<'a>>(text.bytes).map(Body::from),
+    }
 }
 
 impl MessageIn<'_> {
@@ -184,11 +150,13 @@ pub(crate) struct MessageIn<'a> {
 }
 
 impl<'a> MessageIn<'a> {
-    pub(crate) fn parse(body: &'a [u8], most_payload: usize) -> Result<Self, Error> {
-        match serde_json::from_slice::<Body<'a>>(body) {
+    pub(crate) fn parse(text: BodyText<'a>, most_payload: usize) -> Result<Self, Error> {
+        match read(text) {
             Ok(parsed) if acceptable(&parsed) => {
                 let payload = parsed.payload.get();
-                let raw_payload = parsed.transformations_params.map(raw_payload).transpose()?.flatten();
+                let raw_payload = parsed.transformations_params;
+                let raw_payload =
+                    raw_payload.map(|given| read_parameters(given, text.unknown)).transpose()?.flatten();
                 let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
                 if length > most_payload {
                     return Err(Error::payload_too_large(length, most_payload));
@@ -219,15 +187,15 @@ impl<'a> MessageIn<'a> {
                     payload_kept: payload_kept(payload_retention_period, payload_retention_hours),
                 })
             }
-            Ok(_) => Err(explain(body, None)),
-            Err(error) => Err(explain(body, Some(&error))),
+            Ok(_) => Err(explain(text, None)),
+            Err(error) => Err(explain(text, Some(&error))),
         }
     }
 }
 
 fn acceptable(body: &Body<'_>) -> bool {
-    body.payload_retention_hours.is_none_or(|hours| (1..=MOST_RETENTION_HOURS).contains(&hours))
-        && body.payload_retention_period.is_none_or(|days| (1..=MOST_RETENTION_DAYS).contains(&days))
+    body.payload_retention_hours.is_none_or(|hours| (1..=MAX_RETENTION_HOURS).contains(&hours))
+        && body.payload_retention_period.is_none_or(|days| (1..=MAX_RETENTION_DAYS).contains(&days))
         && !is_ambiguous(body.payload_retention_period, body.payload_retention_hours)
         && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
         && ids::name(&body.event_type).is_ok()
@@ -249,13 +217,15 @@ fn payload_kept(days: Option<u64>, hours: Option<u64>) -> Option<Duration> {
 
 /// Both were given, and somebody has asked for each.
 fn is_ambiguous(days: Option<u64>, hours: Option<u64>) -> bool {
-    hours.is_some() && days.is_some_and(|days| days != MOST_RETENTION_DAYS)
+    hours.is_some() && days.is_some_and(|days| days != MAX_RETENTION_DAYS)
 }
 
 /// The body that is to be sent in the place of the payload.
-fn raw_payload(given: &RawValue) -> Result<Option<Cow<'_, str>>, Error> {
+fn read_parameters(given: &RawValue, unknown: UnknownFields) -> Result<Option<Cow<'_, str>>, Error> {
     let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
-    if let Ok(object) = bounded_json::fields(given.get().as_bytes()) {
+    if unknown == UnknownFields::Refuse
+        && let Ok(object) = bounded_json::fields(given.get().as_bytes())
+    {
         let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
         if let Some(name) = unknown {
             let message = unknown_field(name, PARAMETER_FIELDS);
@@ -288,38 +258,21 @@ fn version(given: &RawValue) -> Option<String> {
     ids::version(&text).is_ok().then_some(text)
 }
 
-/// Reads a body that is not acceptable once more, field by field, in order to name all that is wrong.
-fn explain(body: &[u8], error: Option<&serde_json::Error>) -> Error {
-    let mut fields = match Fields::parse(body) {
-        Ok(fields) => fields,
-        Err(error) => return error,
+/// Reads a body that is not acceptable once more, as it is declared, in order to name all that is wrong.
+fn explain(body: BodyText<'_>, error: Option<&serde_json::Error>) -> Error {
+    let Parsed { value, mut fields } = match body.parse::<aldaba_api::NewMessage>(false) {
+        Ok(parsed) => parsed,
+        Err(problems) => return problems.into(),
     };
-    fields.refuse_others(FIELDS);
-    let event_type = fields.required_string("eventType");
-    fields.checked("eventType", event_type, |name| ids::name(name));
-    match (fields.has("payload"), fields.has("data")) {
-        (true, true) => fields.problem("payload", "is given twice: `data` is another name for it"),
-        (true, false) => fields.object("payload"),
-        (false, true) => fields.object("data"),
-        (false, false) => fields.problem("payload", "this field is required"),
-    }
-    let event_id = fields.string("eventId");
-    fields.checked("eventId", event_id, |id| ids::uid(id, "msg_"));
-    let version = fields.string_or_number("version");
-    fields.checked("version", version, |version| ids::version(version));
-    fields.set("channels", MAX_CHANNELS, ids::channel);
-    fields.set("tags", MAX_TAGS, ids::tag);
-    headers::read(&mut fields);
-    let deliver_at = fields.string("deliverAt");
-    fields.checked("deliverAt", deliver_at, |text| moment(text).map(drop));
-    let days = fields.number(RETENTION_DAYS, 1, MOST_RETENTION_DAYS);
-    let hours = fields.number(RETENTION_HOURS, 1, MOST_RETENTION_HOURS);
-    if is_ambiguous(days, hours) {
+    headers::checked(&mut fields, value.headers.into_iter().collect());
+    fields.checked("deliverAt", value.deliver_at, |text| moment(text).map(drop));
+    if is_ambiguous(value.payload_retention_period, value.payload_retention_hours) {
         fields
             .problem(RETENTION_HOURS, "cannot be given beside payloadRetentionPeriod; leave one of them out");
     }
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
-    fields.finish().err().unwrap_or_else(|| Problem::decode(&["body"], text).into())
+    let refused = fields.finish_in_order(aldaba_api::NewMessage::KNOWN).err();
+    refused.unwrap_or_else(|| Problem::decode(&["body"], text).into()).into()
 }
 
 /// RFC 3339.
@@ -338,8 +291,12 @@ mod tests {
         format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
     }
 
+    fn text(body: &str) -> BodyText<'_> {
+        BodyText { bytes: body.as_bytes(), unknown: UnknownFields::Refuse }
+    }
+
     fn status(body: &str) -> Option<StatusCode> {
-        MessageIn::parse(body.as_bytes(), 1024).err().map(|error| error.into_response().status())
+        MessageIn::parse(text(body), 1024).err().map(|error| error.into_response().status())
     }
 
     #[test]
@@ -347,7 +304,7 @@ mod tests {
         let payload = "{ \"b\" : 1.0,\"a\":1e3, \"a\":\"\\u00e9\\/\" , \"n\":123456789012345678901234567890}";
         let body =
             format!("{{\"eventType\":\"a.b\", \"payload\" : {payload} , \"channels\":[\"y\",\"x\",\"y\"]}}");
-        let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+        let parsed = MessageIn::parse(text(&body), 1024).unwrap();
         assert_eq!(parsed.payload.get(), payload);
         assert_eq!(parsed.channels, ["x", "y"]);
     }
@@ -376,7 +333,7 @@ mod tests {
             (format!("{hours}5,{days}90"), Some(5)),
         ] {
             let body = body(&fields);
-            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            let parsed = MessageIn::parse(text(&body), 1024).unwrap();
             assert_eq!(parsed.payload_kept.map(|kept| kept.as_secs() / 3600), kept, "{fields}");
         }
         for wrong in ["0", "91", "-90", "90.5", "\"90\"", "[90]", "true"] {
@@ -400,7 +357,7 @@ mod tests {
             ("null", None),
         ] {
             let body = body(given);
-            let parsed = MessageIn::parse(body.as_bytes(), 1024).unwrap();
+            let parsed = MessageIn::parse(text(&body), 1024).unwrap();
             assert_eq!(parsed.version.as_deref(), kept, "{given}");
         }
         let long = format!("\"{}\"", "x".repeat(33));

@@ -6,7 +6,7 @@ use serde::Serializer;
 use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
-const MOST: usize = 16;
+const MOST: usize = aldaba_api::MAX_MESSAGE_HEADERS;
 /// Bytes.
 const LONGEST_NAME: usize = 256;
 const LONGEST_VALUE: usize = 1024;
@@ -15,14 +15,14 @@ const FIELD: &str = "headers";
 /// By name in lower case.
 pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
     let mut fields = Fields::of(FIELD, given);
-    let headers = read(&mut fields);
+    let given = fields.strings(FIELD, MOST);
+    let headers = checked(&mut fields, given);
     fields.finish()?;
     Ok(headers)
 }
 
 /// Of a body, with what is wrong noted.
-pub(crate) fn read(fields: &mut Fields) -> Vec<(String, String)> {
-    let mut headers: Vec<_> = fields.strings(FIELD, MOST);
+pub(crate) fn checked(fields: &mut Fields, mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
     for (name, value) in &mut headers {
         if let Some(why) = wrong(name, value) {
             fields.problem_at(&[FIELD, name], why);

@@ -3,7 +3,6 @@ use super::headers;
 use crate::api::application::target::Inline;
 use crate::api::endpoint::some_items;
 use crate::api::request::body::Pending;
-use crate::api::request::bounded_json;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::query::WithContent;
@@ -131,7 +130,7 @@ pub(crate) async fn create(
     let which = api.which(&caller, key).await?;
     let once = pending.once(caller.org(), &[]);
     let body = pending.read().await?;
-    let input = match MessageIn::parse(&body.bytes, api.limits.payload) {
+    let input = match MessageIn::parse(body.text(), api.limits.payload) {
         Ok(input) => input,
         Err(error) => {
             // An unknown application comes before a bad body, unless the body is to make it. The good path need
@@ -163,8 +162,7 @@ pub(crate) async fn create(
     let inline = match input.application {
         None => None,
         Some(inline) => {
-            let inline =
-                bounded_json::body(inline.get().as_bytes()).map_err(|error| error.in_field("application"))?;
+            let inline = (inline.get() != "null").then(|| body.part(inline));
             match Inline::find(&api, &caller, &which.key, inline).await? {
                 Inline::New(new) => Some(new.into_new()),
                 Inline::There(_) => None,

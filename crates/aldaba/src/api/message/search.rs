@@ -5,7 +5,7 @@ use crate::api::message;
 use crate::api::request::body::Pending;
 use crate::api::request::history_query::MOST_TYPES;
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::Fields;
+use crate::api::request::json::{Fields, ReadField};
 use crate::api::request::query::{Query, WithContent};
 use crate::api::response::page::{self, DEFAULT_LIMIT, PageQuery};
 use crate::api::routing::auth::Access;
@@ -30,6 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// What a search may ask for. Its names are those of the list's query string.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
 struct SearchIn {
     #[schema(minimum = 1, maximum = 250)]
@@ -46,7 +47,10 @@ struct SearchIn {
     with_content: Option<bool>,
 }
 
-example!(SearchIn, {"eventTypes": ["invoice.paid"], "after": "2025-01-31T12:00:00Z", "limit": 10, "withContent": true});
+example!(SearchIn, {"event_types": ["invoice.paid"], "after": "2025-01-31T12:00:00Z", "limit": 10, "with_content": true});
+
+const FIELDS: &[&str] =
+    &["limit", "iterator", "channel", "tag", "event_types", "before", "after", "with_content"];
 
 async fn search(
     State(api): State<Api>,
@@ -55,7 +59,8 @@ async fn search(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, app).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
+    let mut fields = pending.read().await?.text().fields()?;
+    fields.refuse_others(FIELDS);
     let limit = fields.number("limit", 1, page::MOST as u64);
     let iterator = fields.string("iterator");
     let named = |fields: &mut Fields, name: &str, check: fn(&str) -> Result<(), String>| {

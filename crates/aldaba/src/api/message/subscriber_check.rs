@@ -1,13 +1,14 @@
 //! Whether anybody would get a message, before it is sent.
 
-use super::body::MAX_CHANNELS;
 use crate::api::request::body::Pending;
-use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, Fields};
+use crate::api::request::ids::Ids;
+use crate::api::request::json;
+use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::Precheck;
 use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
@@ -19,22 +20,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
             .named("v1.message.precheck", "Tells whether an endpoint would get such a message")
-            .takes::<MessagePrecheckIn>()
+            .takes::<Described<Precheck>>()
             .answers::<MessagePrecheckOut>(StatusCode::OK),
     ]
 }
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct MessagePrecheckIn {
-    #[schema(min_length = 1, max_length = 256, pattern = "^[a-zA-Z0-9\\-_.]+$")]
-    event_type: String,
-    #[schema(min_items = 1, max_items = 10)]
-    channels: Option<Vec<String>>,
-}
-
-example!(MessagePrecheckIn, {"eventType": "invoice.paid", "channels": ["billing"]});
 
 #[derive(Serialize, ToSchema)]
 struct MessagePrecheckOut {
@@ -49,13 +38,9 @@ async fn active(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.application(&caller, key).await?;
-    let mut fields = Fields::parse(&pending.read().await?.bytes)?;
-    let event_type = fields.required_string("eventType");
-    let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
-    let channels = fields.set("channels", MAX_CHANNELS, ids::channel);
-    fields.finish()?;
+    let Precheck { event_type, channels } = pending.read().await?.text().parse(false)?.finish()?;
     let which = ApplicationRef { org: application.org, key: application.id.to_string() };
-    let found = api.engine.has_subscriber(&which, &event_type.unwrap_or_default(), &channels).await?;
+    let found = api.engine.has_subscriber(&which, &event_type, &channels.unwrap_or_default()).await?;
     let active =
         found.ok_or_else(|| Error::not_found("There is no such application; GET /api/v1/app lists them"))?;
     Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))

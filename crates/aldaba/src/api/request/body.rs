@@ -7,6 +7,7 @@ use crate::api::response::code::Code;
 use crate::api::{Api, Error};
 use crate::config::Limits;
 use crate::token::Caller;
+use aldaba_api::read::{ApiRequest, Fields, Parsed, Problems, UnknownFields};
 use aldaba_delivery::OrgId;
 use aldaba_engine::IdempotencyDigest;
 use axum::body::{Body, HttpBody};
@@ -14,6 +15,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// What a request may be larger than its payload.
@@ -36,11 +38,41 @@ pub(crate) struct Pending {
     /// Where the limit comes from, and what to do at it.
     about_limit: &'static str,
     progress: Duration,
+    unknown: UnknownFields,
     room: Room,
 }
 
 const OF_REQUESTS: &str = "the setting `payload_bytes` and 64 KiB. Send less, or raise the setting";
 const OF_PAYLOADS: &str = "the setting `payload_bytes`. Send less, or raise the setting";
+
+/// The text of a body, or of a part of one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyText<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) unknown: UnknownFields,
+}
+
+impl BodyText<'_> {
+    /// Its fields, to be read one by one.
+    pub(crate) fn fields(self) -> Result<Fields, Problems> {
+        Fields::parse(self.bytes, self.unknown)
+    }
+
+    /// The same where it may be left out.
+    pub(crate) fn fields_or_none(self) -> Result<Fields, Problems> {
+        Fields::parse_or_none(self.bytes, self.unknown)
+    }
+
+    /// A declared body that may be left out.
+    pub(crate) fn parse_or_none<T: ApiRequest>(self) -> Result<Parsed<T>, Problems> {
+        Ok(Parsed::of(self.fields_or_none()?, false))
+    }
+
+    /// A declared body. `is_change`: what it is about may be there already.
+    pub(crate) fn parse<T: ApiRequest>(self, is_change: bool) -> Result<Parsed<T>, Problems> {
+        Ok(Parsed::of(self.fields()?, is_change))
+    }
+}
 
 /// A body that has been read.
 #[derive(Debug)]
@@ -49,11 +81,21 @@ pub(crate) struct Received {
     /// Whether the memory belongs to this body alone. A small body lies in the connection's read
     /// buffer, and keeping a part of it would keep all of that.
     own: bool,
+    unknown: UnknownFields,
     /// Held for as long as the body is in memory.
     _room: Room,
 }
 
 impl Received {
+    pub(crate) fn text(&self) -> BodyText<'_> {
+        BodyText { bytes: &self.bytes, unknown: self.unknown }
+    }
+
+    /// A part of it, read as a body.
+    pub(crate) fn part<'a>(&self, part: &'a RawValue) -> BodyText<'a> {
+        BodyText { bytes: part.get().as_bytes(), unknown: self.unknown }
+    }
+
     /// Lets go of the body and keeps its room, for what was made of it.
     pub(crate) fn into_room(self) -> Room {
         self._room
@@ -78,7 +120,8 @@ impl FromRequest<Api> for Pending {
         let key = RequestKey::of(&parts);
         let limit = api.limits.payload + ENVELOPE;
         let room = api.rooms.enter(parts.extensions.get::<Caller>().map(Holder::from));
-        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress: api.limits.progress, room })
+        let (progress, unknown) = (api.limits.progress, api.limits.unknown_fields);
+        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, room })
     }
 }
 
@@ -87,7 +130,8 @@ impl Pending {
     pub(crate) fn at_door(request: Request, api: &Api, holder: Holder) -> Self {
         let room = api.rooms.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
-        Self { body: request.into_body(), key: None, limit, about_limit: OF_PAYLOADS, progress, room }
+        let (body, unknown) = (request.into_body(), UnknownFields::Ignore);
+        Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, room }
     }
 
     /// What repeats of the request are known by, if it has an `idempotency-key`. `ids`: see [`RequestKey::digest`]. Handlers
@@ -149,7 +193,7 @@ impl Pending {
     }
 
     fn received(self, bytes: Bytes, own: bool) -> Received {
-        Received { bytes, own, _room: self.room }
+        Received { bytes, own, unknown: self.unknown, _room: self.room }
     }
 
     fn fits(&self, length: usize) -> Result<(), Error> {

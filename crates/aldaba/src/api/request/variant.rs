@@ -1,8 +1,12 @@
 //! Bodies that are another one but for a few fields. The document says of them what it says of that one.
 
-use utoipa::PartialSchema;
+use aldaba_api::read::{ApiBody, ApiRequest};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::marker::PhantomData;
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The schema of such a body.
 pub(crate) struct Variant(Object);
@@ -15,11 +19,6 @@ impl Variant {
         };
         object.description = Some(about.to_owned());
         Self(object)
-    }
-
-    pub(crate) fn without(mut self, fields: &[&str]) -> Self {
-        self.0.properties.retain(|name, _| !fields.contains(&name.as_str()));
-        self.not_required(fields)
     }
 
     /// With the fields of `T` besides.
@@ -49,5 +48,37 @@ impl Variant {
 impl From<Variant> for RefOr<Schema> {
     fn from(Variant(object): Variant) -> Self {
         Self::T(Schema::Object(object))
+    }
+}
+
+/// A body of `aldaba-api` in the document.
+pub(crate) struct Described<T>(PhantomData<T>);
+
+fn described(schema: Value) -> RefOr<Schema> {
+    serde_json::from_value(schema)
+        .unwrap_or_else(|error| unreachable!("a declared body has a schema: {error}"))
+}
+
+impl<T: ApiBody> PartialSchema for Described<T> {
+    fn schema() -> RefOr<Schema> {
+        described(T::schema())
+    }
+}
+
+impl<T: ApiBody> ToSchema for Described<T> {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed(T::NAME)
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let mut nested = Vec::new();
+        T::nested(&mut nested);
+        schemas.extend(nested.into_iter().map(|(name, schema)| (name, described(schema))));
+    }
+}
+
+impl<T: ApiRequest> crate::api::routing::route::Body for Described<T> {
+    fn example() -> Value {
+        T::example()
     }
 }

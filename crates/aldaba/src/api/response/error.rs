@@ -1,5 +1,7 @@
 //! Answers that say no. Every one has a JSON body: SDKs parse it whatever the status.
 
+pub(crate) use aldaba_api::read::{Problem, Problems};
+
 use super::code::Code;
 use crate::api::request::json;
 use aldaba_delivery::{EndpointId, Timestamp};
@@ -36,84 +38,10 @@ pub(crate) enum Body {
     Problems { code: Code, detail: Vec<Problem> },
 }
 
-/// One thing that is wrong with a request, and where.
-#[derive(Debug, Serialize)]
-pub(crate) struct Problem {
-    /// SDKs read it as strings: an item of a list is `[0]`.
-    loc: Vec<String>,
-    msg: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-}
-
-/// What is wrong with a request, as far as it is listed. A stranger's body can have any number of things wrong.
-#[derive(Debug, Default)]
-pub(crate) struct Problems {
-    listed: Vec<Problem>,
-    more: usize,
-}
-
-impl Problems {
-    /// How many are listed if there are more than one more. Then that one says how many are not.
-    pub(crate) const MOST: usize = 20;
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.listed.is_empty()
-    }
-
-    pub(crate) fn push(&mut self, problem: Problem) {
-        if self.listed.len() <= Self::MOST {
-            self.listed.push(problem);
-        } else {
-            self.more += 1;
-        }
-    }
-}
-
 impl From<Problems> for Error {
-    fn from(Problems { mut listed, more }: Problems) -> Self {
-        if more > 0 {
-            listed.truncate(Problems::MOST);
-            let more = more + 1;
-            let place = listed.first().and_then(|problem| problem.loc.first()).map_or("body", String::as_str);
-            let message = format!("and {more} more problems that are not listed");
-            let last = Problem::value(&[place], message);
-            listed.push(last);
-        }
-        let body = Body::Problems { code: Code::Validation, detail: listed };
+    fn from(problems: Problems) -> Self {
+        let body = Body::Problems { code: Code::Validation, detail: problems.into_list() };
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, body, retry_after: None, allow: None }
-    }
-}
-
-/// Bytes of a part of a place, and of what is said of it: both may repeat what the caller has written.
-const LONGEST_PART: usize = 256;
-const LONGEST_MESSAGE: usize = 2048;
-
-/// The beginning of a text that is too long.
-fn shortened(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
-        text.shrink_to_fit();
-    }
-    text
-}
-
-impl Problem {
-    pub(crate) fn value(loc: &[&str], msg: impl Into<String>) -> Self {
-        Self::new(loc, msg, "value_error")
-    }
-
-    pub(crate) fn decode(loc: &[&str], msg: impl Into<String>) -> Self {
-        Self::new(loc, msg, "value_error.jsondecode")
-    }
-
-    pub(crate) fn new(loc: &[&str], msg: impl Into<String>, kind: &'static str) -> Self {
-        let part = |part: &&str| match part.len() {
-            ..=LONGEST_PART => (*part).to_owned(),
-            _ => format!("{}…", &part[..part.floor_char_boundary(LONGEST_PART)]),
-        };
-        Self { loc: loc.iter().map(part).collect(), msg: shortened(msg.into(), LONGEST_MESSAGE), kind }
     }
 }
 
@@ -347,10 +275,10 @@ impl From<ChangeError> for Error {
                 too_costly("with this filter those of all endpoints of the application", cost, limit)
             }
             ChangeError::UnknownPolicy(name) => {
-                Problem::value(&["body", "policy"], format!("`{name}` is no policy")).into()
+                Problem::value(&["body", "policy"], format!("unknown policy `{name}`")).into()
             }
             ChangeError::UnknownProfile(name) => {
-                Problem::value(&["body", "profile"], format!("`{name}` is no wire profile")).into()
+                Problem::value(&["body", "profile"], format!("unknown wire profile `{name}`")).into()
             }
             ChangeError::NotOrderable(obstacle) => not_orderable(obstacle, "the endpoint"),
             ChangeError::TurnedOff => Self::conflict(

@@ -5,7 +5,6 @@ use super::auth::{self, Access};
 use crate::api::limits::memory_budget::Holder;
 use crate::api::limits::rates;
 use crate::api::request::body::Pending;
-use crate::api::request::json::Fields;
 use crate::api::request::query::Query;
 use crate::api::response::answer;
 use crate::api::{Api, Error};
@@ -356,7 +355,7 @@ impl Entry {
         let pending = Request::from_parts(parts.clone(), body);
         let body = Pending::from_request(pending, &self.api).await?.read().await?;
         if !matches!(body.bytes.trim_ascii(), b"" | b"null") {
-            let mut fields = Fields::parse(&body.bytes)?;
+            let mut fields = body.text().fields()?;
             fields.refuse_others(&[]);
             fields.finish()?;
         }

@@ -1,6 +1,7 @@
 //! `config` of a source: what its type needs to know of its sender.
 
-use crate::api::request::json::Fields;
+use crate::api::request::json::{Fields, bounded_json};
+use aldaba_api::Json;
 use aldaba_engine::{HmacSettings, SourceSecrets, SourceSettings, secret_field};
 use serde_json::{Map, Value};
 
@@ -16,15 +17,21 @@ pub(crate) const KNOWN_BY: [&str; 5] = ["secret", "secrets", "publicKey", "clien
 /// beside `config`.
 pub(crate) fn read(
     fields: &mut Fields,
+    given: Option<&Json>,
     kind: &str,
     settings: &mut SourceSettings,
     tolerance: Option<u32>,
 ) -> SourceSecrets {
-    let given = match fields.take("config") {
-        None => Map::new(),
-        Some(Value::Object(given)) => given,
-        Some(_) => {
+    let given = given.map(|given| bounded_json::build(given.text().as_bytes()));
+    let given = match given.transpose() {
+        Ok(None | Some(Value::Null)) => Map::new(),
+        Ok(Some(Value::Object(given))) => given,
+        Ok(Some(_)) => {
             fields.problem("config", "expected a JSON object");
+            Map::new()
+        }
+        Err(why) => {
+            fields.problem("config", why);
             Map::new()
         }
     };

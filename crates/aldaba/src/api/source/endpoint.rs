@@ -1,9 +1,8 @@
 //! The endpoints of a source: those of the application that it owns, under the names that clients of sources have.
 
-use crate::api::endpoint::body::{EndpointIn, EndpointUpdate};
 use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
-use crate::api::endpoint::{self, EndpointOut};
+use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::response::page::PageQuery;
@@ -28,22 +27,22 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(ALL, Access::ReadOrganization, list)
             .named("v1.ingest.endpoint.list", "Lists the endpoints that a source forwards to")
             .ordered()
-            .lists::<EndpointOut<'_>>(),
+            .lists::<EndpointOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
             .named("v1.ingest.endpoint.create", "Makes an endpoint that a source forwards to")
             .takes::<EndpointIn>()
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
             .named("v1.ingest.endpoint.get", "Shows an endpoint of a source")
-            .answers::<EndpointOut<'_>>(StatusCode::OK),
+            .answers::<EndpointOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named("v1.ingest.endpoint.upsert", "Puts another configuration in its place, or makes it")
-            .takes::<EndpointUpdate>()
-            .answers::<EndpointOut<'_>>(StatusCode::OK)
-            .answers::<EndpointOut<'_>>(StatusCode::CREATED)
+            .takes::<EndpointUpdateIn>()
+            .answers::<EndpointOut>(StatusCode::OK)
+            .answers::<EndpointOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
             .named("v1.ingest.endpoint.delete", "Removes an endpoint of a source")

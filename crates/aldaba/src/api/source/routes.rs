@@ -1,28 +1,33 @@
 //! Sources: inbound doors for the webhooks of other senders.
 
-use super::body::{SourceIn, SourcePatch, may_change, read, read_change};
+use super::body::{may_change, patched, read, read_whole, whole};
 use crate::api::credentials::portal::Base;
-use crate::api::request::body::Pending;
+use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json;
+use crate::api::request::json::{self, bounded_json};
+use crate::api::request::replace::{Replace, replace};
+use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, SourceId, Timestamp};
+use aldaba_api::{NewSource as Body, SourceCounters, SourceCountersState, SourcePatch, SourceState};
+use aldaba_delivery::SourceId;
 use aldaba_engine::{
-    ChangeError, CreateOutcome, NewSource, SourceAnswer, SourceCounts, SourceSecrets, SourceSettings,
+    ChangeError, CreateOutcome, IdempotencyDigest, NewSource, SourceCounts, SourceSecrets, SourceSettings,
 };
 use aldaba_store::{Order, Source};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
+
+/// Sources in the document.
+type SourceOut = Described<aldaba_api::Source>;
 
 const ALL: &str = "/ingest/source";
 const ONE: &str = "/ingest/source/{source_id}";
@@ -32,27 +37,27 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(ALL, Access::ReadOrganization, list)
             .named("v1.ingest.source.list", "Lists the organization's sources")
             .ordered()
-            .lists::<SourceOut<'_>>(),
+            .lists::<SourceOut>(),
         Route::post(ALL, Access::Administer, create)
             .keyed()
             .named("v1.ingest.source.create", "Makes a source, and the application that has its endpoints")
-            .takes::<SourceIn>()
-            .answers::<SourceOut<'_>>(StatusCode::CREATED)
+            .takes::<Described<Body>>()
+            .answers::<SourceOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
             .named("v1.ingest.source.get", "Shows a source")
-            .answers::<SourceOut<'_>>(StatusCode::OK),
+            .answers::<SourceOut>(StatusCode::OK),
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named("v1.ingest.source.upsert", "Gives a source other values, or makes it")
-            .takes::<SourceIn>()
-            .answers::<SourceOut<'_>>(StatusCode::OK)
-            .answers::<SourceOut<'_>>(StatusCode::CREATED)
+            .takes::<Described<Body>>()
+            .answers::<SourceOut>(StatusCode::OK)
+            .answers::<SourceOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::patch(ONE, Access::Administer, patch)
             .named("v1.ingest.source.patch", "Changes the given fields of a source")
-            .takes::<SourcePatch>()
-            .answers::<SourceOut<'_>>(StatusCode::OK)
+            .takes::<Described<SourcePatch>>()
+            .answers::<SourceOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
             .named("v1.ingest.source.delete", "Removes a source with its application and endpoints")
@@ -68,73 +73,12 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct SourceOut<'a> {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: SourceId,
-    uid: Option<&'a str>,
-    name: &'a str,
-    r#type: &'a str,
-    /// Without what is secret.
-    #[schema(value_type = Object)]
-    config: Map<String, Value>,
-    /// Whether whoever sends must show that it is the sender.
-    verified: bool,
-    /// Where the sender sends to. Null for callers who may not see secrets.
-    #[schema(format = "uri")]
-    ingest_url: Option<String>,
-    /// The application that has its endpoints, messages and all that belongs to them.
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    app_id: AppId,
-    #[schema(value_type = Object)]
-    metadata: &'a RawValue,
-    event_id_from: Option<&'a [String]>,
-    event_type_from: Option<&'a [String]>,
-    filter_types: Option<&'a [String]>,
-    #[schema(value_type = Option<Vec<Object>>)]
-    filter_headers: Option<&'a [aldaba_engine::HeaderCondition]>,
-    forward_headers: Option<&'a [String]>,
-    #[schema(value_type = Option<Object>)]
-    answer: Option<&'a SourceAnswer>,
-    tolerance_seconds: Option<u32>,
-    duplicate_window_days: u16,
-    on_other_body: &'static str,
-    /// What has come since the server began to count; null where nothing has. In memory alone: they begin anew with the
-    /// server.
-    counters: Option<SourceCountersOut>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-/// Kept in memory: they begin anew with the server.
-#[derive(Serialize, ToSchema)]
-struct SourceCountersOut {
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    since: Timestamp,
-    received: u64,
-    duplicates: u64,
-    /// Repeats of events that had failed; they are forwarded again.
-    reopened: u64,
-    ignored: u64,
-    conflicts: u64,
-    refused: u64,
-    challenges: u64,
-}
-
-impl From<SourceCounts> for SourceCountersOut {
-    fn from(counts: SourceCounts) -> Self {
-        let SourceCounts { since, received, duplicates, reopened, ignored, conflicts, refused, challenges } =
-            counts;
-        Self { since, received, duplicates, reopened, ignored, conflicts, refused, challenges }
-    }
+fn counters(counts: SourceCounts) -> SourceCounters {
+    let SourceCounts { since, received, duplicates, reopened, ignored, conflicts, refused, challenges } =
+        counts;
+    let since = json::moment(since);
+    SourceCountersState { since, received, duplicates, reopened, ignored, conflicts, refused, challenges }
+        .into()
 }
 
 #[derive(Serialize, ToSchema)]
@@ -145,66 +89,25 @@ struct RotateTokenOut {
 }
 
 /// A source with all that is shown of it.
-struct Shown {
-    source: Source,
-    settings: SourceSettings,
-    config: Map<String, Value>,
-    verified: bool,
-    ingest_url: Option<String>,
-    counts: Option<SourceCounts>,
-}
-
-impl Shown {
-    fn new(api: &Api, caller: &Caller, base: &str, source: Source) -> Result<Self, Error> {
-        let settings = SourceSettings::read(&source.config.settings).unwrap_or_default();
-        let secrets = api.engine.directory().source_secrets(&source).map_err(ChangeError::from)?;
-        let config = public_config(&source.config.kind, &settings, &secrets);
-        let verified = secrets.verify(&source.config.kind);
-        let token = || api.engine.directory().source_token(&source).map_err(ChangeError::from);
-        let ingest_url = match caller.may(Access::ReadSecrets) {
-            Ok(()) => Some(ingest_url(base, &token()?)),
-            Err(_) => None,
-        };
-        let counts = api.engine.source_counters().counts(source.id);
-        Ok(Self { source, settings, config, verified, ingest_url, counts })
-    }
-
-    fn render(&self) -> SourceOut<'_> {
-        let Self { source, settings, config, verified, ingest_url, counts } = self;
-        SourceOut {
-            id: source.id,
-            uid: source.config.uid.as_deref(),
-            name: &source.config.name,
-            r#type: &source.config.kind,
-            config: config.clone(),
-            verified: *verified,
-            ingest_url: ingest_url.clone(),
-            app_id: source.app,
-            metadata: json::raw(&source.config.metadata),
-            event_id_from: some(&settings.event_id_from),
-            event_type_from: some(&settings.event_type_from),
-            filter_types: some(&settings.filter_types),
-            filter_headers: some(&settings.filter_headers),
-            forward_headers: settings.forward_headers.as_deref(),
-            answer: settings.answer.as_ref(),
-            tolerance_seconds: settings.tolerance_seconds,
-            duplicate_window_days: settings
-                .duplicate_window_days
-                .unwrap_or(SourceSettings::DEFAULT_WINDOW_DAYS),
-            on_other_body: if settings.other_body_is_duplicate { "duplicate" } else { "conflict" },
-            counters: counts.map(SourceCountersOut::from),
-            created_at: source.created_at,
-            updated_at: source.updated_at,
-        }
-    }
-
-    fn answer(&self, status: StatusCode) -> Response {
-        json::answer(status, &self.render())
-    }
-}
-
-fn some<T>(items: &[T]) -> Option<&[T]> {
-    (!items.is_empty()).then_some(items)
+fn shown(api: &Api, caller: &Caller, base: &str, source: &Source) -> Result<aldaba_api::Source, Error> {
+    let before = before(api, source)?;
+    let config = public_config(&before.kind, &before.settings, &before.secrets);
+    let token = || api.engine.directory().source_token(source).map_err(ChangeError::from);
+    let ingest_url = match caller.may(Access::ReadSecrets) {
+        Ok(()) => Some(ingest_url(base, &token()?).into()),
+        Err(_) => None,
+    };
+    let state = SourceState {
+        id: source.id.to_string(),
+        verified: before.secrets.verify(&before.kind),
+        ingest_url,
+        app_id: source.app.to_string(),
+        counters: api.engine.source_counters().counts(source.id).map(counters),
+        created_at: json::moment(source.created_at),
+        updated_at: json::moment(source.updated_at),
+    };
+    let config = Some(Value::Object(config).into());
+    Ok(aldaba_api::Source::of(Body { config, ..whole(&before) }, state))
 }
 
 fn ingest_url(base: &str, token: &str) -> String {
@@ -249,9 +152,9 @@ async fn list(
 ) -> Result<Response, Error> {
     let (page, order) = query.ask(query.order.unwrap_or(Order::Ascending));
     let found = api.engine.store().sources(caller.org(), page, order).await?;
-    let shown = found.into_iter().map(|source| Shown::new(&api, &caller, &base, source));
-    let shown = shown.collect::<Result<Vec<_>, _>>()?;
-    Ok(query.list(shown, false, |shown| shown.source.id).render(Shown::render))
+    let described = found.into_iter().map(|source| Ok((source.id, shown(&api, &caller, &base, &source)?)));
+    let described = described.collect::<Result<Vec<_>, Error>>()?;
+    Ok(query.list(described, false, |(id, _)| *id).render(|(_, shown)| shown))
 }
 
 async fn create(
@@ -261,11 +164,11 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let once = pending.once(caller.org(), &[]);
-    let new = read(caller.org(), &pending.read().await?.bytes)?;
+    let new = read(caller.org(), pending.read().await?.text())?;
     let uid = new.uid.clone();
     match api.directory(&caller).create_source(new, once).await {
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
-            Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED))
+            Ok(json::answer(StatusCode::CREATED, &shown(&api, &caller, &base, &made)?))
         }
         Err(error) => Err(api.refusal(error, Subject::Source(caller.org()), uid).await),
     }
@@ -278,10 +181,90 @@ async fn show(
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
     let source = api.source(&caller, key).await?;
-    Ok(Shown::new(&api, &caller, &base, source)?.answer(StatusCode::OK))
+    Ok(json::answer(StatusCode::OK, &shown(&api, &caller, &base, &source)?))
 }
 
 /// Puts other values in the place of those there are, or makes the source. Its URL stays.
+/// A change of a source, or what makes it.
+struct SourceChange<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    key: String,
+    once: IdempotencyDigest,
+    body: BodyText<'a>,
+    /// What a PUT asks for.
+    whole: Option<NewSource>,
+}
+
+fn may_be_made(key: &str) -> Result<(), Error> {
+    ids::may_be_made("src_", key, "There is no such source; GET /api/v1/ingest/source lists them")
+}
+
+impl Replace for SourceChange<'_> {
+    type Current = Source;
+    type New = NewSource;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn find(&self) -> Result<Option<Source>, Error> {
+        match &self.whole {
+            Some(_) => Ok(self.api.engine.store().source(self.caller.org(), self.key.clone()).await?),
+            None => self.api.source(self.caller, self.key.clone()).await.map(Some),
+        }
+    }
+
+    fn may_be_made(&self) -> Result<(), Error> {
+        may_be_made(&self.key)
+    }
+
+    fn wanted(&self, current: Option<&Source>) -> Result<NewSource, Error> {
+        let before = current.map(|current| before(self.api, current)).transpose()?;
+        let Some(whole) = &self.whole else {
+            let before = before.ok_or_else(Error::server)?;
+            let new = patched(self.body, &before)?;
+            may_change(self.body.bytes, &before, &new)?;
+            return Ok(new);
+        };
+        let mut new = whole.clone();
+        match (&before, current) {
+            (Some(before), Some(current)) => {
+                may_change(self.body.bytes, before, &new)?;
+                // Whoever names it so in the path means it to keep that name, or the same request would make another the
+                // next time.
+                let gives_uid =
+                    bounded_json::fields(self.body.bytes).is_ok_and(|fields| fields.contains_key("uid"));
+                if !gives_uid && current.config.uid.as_ref() == Some(&self.key) {
+                    new.uid.clone_from(&current.config.uid);
+                }
+            }
+            _ => {
+                new.uid.get_or_insert_with(|| self.key.clone());
+            }
+        }
+        Ok(new)
+    }
+
+    async fn create(&self, new: NewSource) -> Result<Source, ChangeError> {
+        let made = self.api.directory(self.caller).create_source(new, self.once).await?;
+        let (CreateOutcome::Created(made) | CreateOutcome::Existing(made)) = made;
+        Ok(made)
+    }
+
+    async fn update(&self, current: &Source, new: NewSource) -> Result<Source, ChangeError> {
+        self.api.directory(self.caller).update_source(current, new).await
+    }
+
+    fn uid(new: &NewSource) -> Option<String> {
+        new.uid.clone()
+    }
+
+    fn subject(&self, _current: Option<&Source>) -> Subject {
+        Subject::Source(self.caller.org())
+    }
+}
+
 async fn put(
     State(api): State<Api>,
     Base(base): Base,
@@ -290,46 +273,15 @@ async fn put(
     pending: Pending,
 ) -> Result<Response, Error> {
     let org = caller.org();
-    let may_be_made =
-        || ids::may_be_made("src_", &key, "There is no such source; GET /api/v1/ingest/source lists them");
     if api.engine.store().source(org, key.clone()).await?.is_none() {
-        may_be_made()?;
+        may_be_made(&key)?;
     }
-    let (once, body) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
-    let new = read_change(org, &body.bytes, None)?;
-    // Whoever names it so in the path means it to keep that name, or the same request would make another the next time.
-    let names_none = crate::api::request::bounded_json::fields(&body.bytes)
-        .is_ok_and(|fields| !fields.contains_key("uid"));
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let Some(current) = api.engine.store().source(org, key.clone()).await? else {
-            // Asked at each look: another request may just have deleted it.
-            may_be_made()?;
-            let uid = new.uid.clone().or_else(|| Some(key.clone()));
-            let is_named_so = uid.as_ref() == Some(&key);
-            let asked = NewSource { uid: uid.clone(), ..new.clone() };
-            match api.directory(&caller).create_source(asked, once).await {
-                // Another request has just made it: this one changes it.
-                Err(ChangeError::UidTaken) if is_named_so => retry.wait().await?,
-                Err(error) => return Err(api.refusal(error, Subject::Source(org), uid).await),
-                Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
-                    return Ok(Shown::new(&api, &caller, &base, made)?.answer(StatusCode::CREATED));
-                }
-            }
-            continue;
-        };
-        may_change(&body.bytes, &before(&api, &current)?, &new)?;
-        let mut new = new.clone();
-        if names_none && current.config.uid.as_ref() == Some(&key) {
-            new.uid.clone_from(&current.config.uid);
-        }
-        let uid = new.uid.clone();
-        match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
-            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
-        }
-    }
+    let (once, received) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
+    let body = received.text();
+    let whole = Some(read_whole(org, body)?);
+    let change = SourceChange { api: &api, caller: &caller, key, once, body, whole };
+    let (status, source) = replace(&api, &change).await?;
+    Ok(json::answer(status, &shown(&api, &caller, &base, &source)?))
 }
 
 async fn patch(
@@ -340,20 +292,11 @@ async fn patch(
     pending: Pending,
 ) -> Result<Response, Error> {
     api.source(&caller, key.clone()).await?;
-    let body = pending.read().await?;
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let current = api.source(&caller, key.clone()).await?;
-        let before = before(&api, &current)?;
-        let new = read_change(caller.org(), &body.bytes, Some(&before))?;
-        may_change(&body.bytes, &before, &new)?;
-        let uid = new.uid.clone();
-        match api.directory(&caller).update_source(&current, new).await {
-            Err(ChangeError::Unsettled) => retry.wait().await?,
-            Err(error) => return Err(api.refusal(error, Subject::Source(current.org), uid).await),
-            Ok(changed) => return Ok(Shown::new(&api, &caller, &base, changed)?.answer(StatusCode::OK)),
-        }
-    }
+    let received = pending.read().await?;
+    let body = received.text();
+    let change = SourceChange { api: &api, caller: &caller, key, once: None, body, whole: None };
+    let (status, source) = replace(&api, &change).await?;
+    Ok(json::answer(status, &shown(&api, &caller, &base, &source)?))
 }
 
 /// A source as one that was given.

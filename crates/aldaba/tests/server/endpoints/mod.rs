@@ -9,6 +9,7 @@ pub(crate) mod hosts;
 pub(crate) mod mtls;
 pub(crate) mod operational;
 pub(crate) mod ordering;
+mod owner;
 pub(crate) mod policies;
 pub(crate) mod profile_resource;
 pub(crate) mod profiles;

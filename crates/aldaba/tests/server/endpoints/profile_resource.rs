@@ -113,7 +113,7 @@ async fn an_unknown_profile_is_refused_with_those_there_are() {
     let refused = server.client.post(&path, body.to_string()).await.expect(422);
     assert_eq!(refused["detail"][0]["loc"], json!(["body", "profile"]));
     let message =
-        "`yours` is no wire profile; there are: branded, job-status, mine, standard, svix, x-webhook";
+        "unknown wire profile `yours`; there are: branded, job-status, mine, standard, svix, x-webhook";
     assert_eq!(refused["detail"][0]["msg"], message);
     server.endpoint(&app, json!({"uid": "door"})).await;
     let refused = server.client.patch(&format!("{path}/door"), r#"{"profile":"yours"}"#).await.expect(422);

@@ -447,8 +447,8 @@ async fn a_body_that_is_not_a_json_object_is_refused() {
     for (body, words) in [
         ("[]", "expected a JSON object"),
         ("7", "expected a JSON object"),
-        ("jobId=7", "is no JSON: "),
-        ("{\"jobId\": ", "is no JSON: "),
+        ("jobId=7", "invalid JSON: "),
+        ("{\"jobId\": ", "invalid JSON: "),
         ("", "the body is empty; expected a JSON object"),
     ] {
         let refused = server.client.post(&format!("/app/{app}/job"), body).await.expect(422);

@@ -97,7 +97,7 @@ async fn messages_that_are_not_acceptable_are_refused() {
         assert_eq!(places(&reply), [place], "{body}");
     }
     let twice = r#"{"eventType":"a","payload":{},"payload":{}}"#;
-    assert_eq!(places(&server.client.post(&format!("/app/{app}/msg"), twice).await), ["body"]);
+    assert_eq!(places(&server.client.post(&format!("/app/{app}/msg"), twice).await), ["body.payload"]);
     let deep = format!(r#"{{"eventType":"a","payload":{{"a":{}{}}}}}"#, "[".repeat(128), "]".repeat(128));
     assert_eq!(places(&server.client.post(&format!("/app/{app}/msg"), deep).await), ["body.payload"]);
     let all_at_once = json!({"eventType": "a b", "payload": [], "channels": []}).to_string();

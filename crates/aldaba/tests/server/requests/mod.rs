@@ -5,6 +5,7 @@ pub(crate) mod docs;
 pub(crate) mod document_examples;
 pub(crate) mod errors;
 pub(crate) mod idempotency;
+pub(crate) mod known_fields;
 pub(crate) mod matrix;
 pub(crate) mod pages;
 pub(crate) mod put_and_delete;

@@ -68,7 +68,7 @@ async fn a_payload_that_is_no_object_is_shown_as_one_and_its_text_is_in_raw() {
         if !raw.is_empty() {
             assert_eq!(again, sent, "a repeat is answered as the first");
         }
-        let search = json!({"withContent": true, "with_content": true}).to_string();
+        let search = json!({"with_content": true}).to_string();
         for list in [
             server.client.get(&path).await.expect(200),
             server.client.get(&format!("/app/{app}/endpoint/{endpoint}/msg")).await.expect(200),

@@ -457,6 +457,15 @@ async fn the_document_allows_no_other_fields_in_these_bodies() {
         "SourcePatch",
         "HeaderCondition",
         "SourceAnswer",
+        "AlertEmailIn",
+        "EventTypeIn",
+        "EventTypePatch",
+        "EventTypeUpdate",
+        "HeadersIn",
+        "HeadersPatch",
+        "IdentityIn",
+        "MessagePrecheckIn",
+        "SearchIn",
     ] {
         assert_eq!(schemas[name]["additionalProperties"], json!(false), "{name}: {}", schemas[name]);
     }

@@ -8,8 +8,8 @@ mod yaml;
 
 use super::apart;
 use crate::api::endpoint::some_items;
-use crate::api::request::body::Pending;
-use crate::api::request::json::{self, Fields};
+use crate::api::request::body::{BodyText, Pending};
+use crate::api::request::json;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
@@ -121,8 +121,8 @@ struct Import {
     replace_all: bool,
 }
 
-fn read(body: &[u8]) -> Result<Import, Error> {
-    let mut fields = Fields::parse(body)?;
+fn read(body: BodyText<'_>) -> Result<Import, Error> {
+    let mut fields = body.fields()?;
     fields.refuse_others(&["spec", "specRaw", "dryRun", "replaceAll"]);
     let dry_run = fields.boolean_or("dryRun", false);
     let replace_all = fields.boolean_or("replaceAll", false);
@@ -174,7 +174,7 @@ async fn import(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     let runtime = Handle::current();
     apart(move || {
         let _place = place;
-        runtime.block_on(carry_out(&api, &caller, once, &body.bytes))
+        runtime.block_on(carry_out(&api, &caller, once, body.text()))
     })
     .await
 }
@@ -183,7 +183,7 @@ async fn carry_out(
     api: &Api,
     caller: &Caller,
     once: IdempotencyDigest,
-    body: &[u8],
+    body: BodyText<'_>,
 ) -> Result<Response, Error> {
     let Import { event_types: new, dry_run, replace_all } = read(body)?;
     let (directory, org) = (api.directory(caller), caller.org());

@@ -1,7 +1,7 @@
 //! Event types out of the webhooks of an OpenAPI document.
 
 use super::bundle::{Bundle, Document};
-use crate::api::event_type::body::{MOST_FEATURE_FLAGS, check_description, check_schemas};
+use crate::api::event_type::body::{MAX_FEATURE_FLAGS, check_description, check_schemas};
 use crate::api::request::ids;
 use aldaba_engine::{ChangeError, EventTypes, NewEventType};
 use serde_json::{Value, json};
@@ -210,8 +210,8 @@ fn feature_flags(operation: &Value, place: &[String]) -> Result<Vec<String>, Fla
     };
     let texts = texts.filter(|texts| texts.iter().all(|flag| ids::name(flag).is_ok()));
     let mut flags = texts.ok_or_else(|| Flaw::new(&within(place, &[word]), "expected a list of flags"))?;
-    if flags.len() > MOST_FEATURE_FLAGS {
-        return Err(Flaw::new(&within(place, &[word]), format!("may have {MOST_FEATURE_FLAGS} flags")));
+    if flags.len() > MAX_FEATURE_FLAGS {
+        return Err(Flaw::new(&within(place, &[word]), format!("may have {MAX_FEATURE_FLAGS} flags")));
     }
     flags.sort_unstable();
     flags.dedup();

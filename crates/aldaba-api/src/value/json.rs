@@ -50,6 +50,12 @@ impl Json {
     }
 }
 
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw)
+    }
+}
+
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
         // Every `Value` is valid JSON.

@@ -2,9 +2,13 @@
 
 /// The longest name.
 pub const MAX_COMPARED_BYTES: usize = 256;
-const MAX_VERSION_BYTES: usize = 32;
+/// The longest version, in bytes.
+pub const MAX_VERSION_BYTES: usize = 32;
 
 /// Checks an event type or another name: letters, digits, `-`, `_` and `.`.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn name(text: &str) -> Result<(), String> {
     if fits(text, b"-_.") {
         return Ok(());
@@ -12,6 +16,10 @@ pub fn name(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_` or `.`"))
 }
 
+/// Checks a channel: like a name, with `:` and `+`.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn channel(text: &str) -> Result<(), String> {
     if fits(text, b"-_.:+") {
         return Ok(());
@@ -19,6 +27,10 @@ pub fn channel(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_`, `.`, `:` or `+`"))
 }
 
+/// Checks a tag: like a name, with `/`, `\\` and `#`.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn tag(text: &str) -> Result<(), String> {
     if fits(text, b"-_./\\#") {
         return Ok(());
@@ -27,6 +39,9 @@ pub fn tag(text: &str) -> Result<(), String> {
 }
 
 /// Checks the version of a payload's schema.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn version(text: &str) -> Result<(), String> {
     if text.len() <= MAX_VERSION_BYTES && fits(text, b"-_.") {
         return Ok(());
@@ -35,6 +50,9 @@ pub fn version(text: &str) -> Result<(), String> {
 }
 
 /// Checks a caller's own name for an object. It must not look like an id of the same kind.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn uid(text: &str, prefix: &str) -> Result<(), String> {
     name(text)?;
     if text.starts_with(prefix) {
@@ -44,6 +62,9 @@ pub fn uid(text: &str, prefix: &str) -> Result<(), String> {
 }
 
 /// Checks a text for people.
+///
+/// # Errors
+/// Says what is wrong.
 pub fn text(text: &str, longest: usize) -> Result<(), String> {
     if text.len() > longest {
         return Err(format!("may be {longest} bytes long at most"));
@@ -52,6 +73,23 @@ pub fn text(text: &str, longest: usize) -> Result<(), String> {
         return Err("must not contain control characters".into());
     }
     Ok(())
+}
+
+/// The longest mail address, in bytes.
+pub const MAX_EMAIL_BYTES: usize = 254;
+
+/// Checks a mail address. Whether mail can be sent there is for a mail server to say.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn email(text: &str) -> Result<(), String> {
+    let plain = |part: &str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
+    let bracket = text.contains(['<', '>', ',', ';', '"', '\\']);
+    match text.rsplit_once('@') {
+        _ if text.len() > MAX_EMAIL_BYTES => Err(format!("may be {MAX_EMAIL_BYTES} bytes long at most")),
+        Some((name, host)) if plain(name) && plain(host) && !bracket && !name.contains('@') => Ok(()),
+        _ => Err("must be one plain mail address, such as people@example.com".into()),
+    }
 }
 
 fn fits(text: &str, signs: &[u8]) -> bool {

@@ -1,5 +1,8 @@
 //! Enums that are strings or numbers in JSON. Values that this version does not know are kept.
 
+/// Declares an enum of strings.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$about])*
@@ -8,7 +11,7 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A value that this version of the client does not know.
+            /// A value that this version does not know.
             Other(String),
         }
 
@@ -51,7 +54,7 @@ macro_rules! words {
             }
         }
 
-        impl crate::shape::Absent for $name {}
+        impl $crate::value::Absent for $name {}
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,6 +64,9 @@ macro_rules! words {
     };
 }
 
+/// Declares an enum of numbers.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! numbers {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal),+ $(,)? }) => {
         $(#[$about])*
@@ -69,7 +75,7 @@ macro_rules! numbers {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A value that this version of the client does not know.
+            /// A value that this version does not know.
             Other(u16),
         }
 
@@ -92,8 +98,6 @@ macro_rules! numbers {
         }
     };
 }
-
-pub(crate) use {numbers, words};
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,7 @@
-//! JSON that a stranger has written: as long and as full as they wish. A value that is built takes many times the
-//! memory of its text, so what is not needed is not built, and what is needed has a bound.
+//! JSON from outside may be as long and as full as its sender wishes. A value takes many times the memory of its text, so only
+//! what is needed is built, and it has a bound.
 
-use crate::api::Error;
-use crate::api::response::error::Problem;
+use super::problem::Problem;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -11,50 +10,85 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Fields of a body, those that mean nothing among them.
-const MOST_FIELDS: usize = 1000;
+const MAX_FIELDS: usize = 1000;
 /// Bytes of memory that what is built of one body may take, as far as can be told from its text.
-const MOST_BUILT: usize = 32 << 20;
+const MAX_BUILT_BYTES: usize = 32 << 20;
 
 /// The first of many, and how many there are.
-pub(crate) struct First<T> {
-    pub(crate) items: T,
-    pub(crate) count: usize,
+#[derive(Debug)]
+pub struct First<T> {
+    /// The first.
+    pub items: T,
+    /// How many there are.
+    pub count: usize,
 }
 
-/// The fields of an object, as they stand there. Of those with the same name the last counts.
-pub(crate) fn fields(body: &[u8]) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Error> {
+/// The fields of an object, each with its raw value.
+#[derive(Debug)]
+pub struct RawFields {
+    /// The last of those with the same name.
+    pub fields: BTreeMap<String, Box<RawValue>>,
+    /// The names that were given more than once.
+    pub repeated: Vec<String>,
+}
+
+/// The fields of an object, and which of them were repeated.
+///
+/// # Errors
+/// If it is not an object, or has too many fields.
+pub fn raw_fields(body: &[u8]) -> Result<RawFields, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    let First { items, count } = json.deserialize_map(Entries { most: MOST_FIELDS, value: PhantomData })?;
+    let First { items, count } = json.deserialize_map(RawObject)?;
     json.end()?;
-    if count > MOST_FIELDS {
+    if count > MAX_FIELDS {
         return Err(serde_json::Error::custom(format!(
-            "may have {MOST_FIELDS} fields at most; it has {count}"
+            "may have {MAX_FIELDS} fields at most; it has {count}"
         )));
     }
     Ok(items)
 }
 
+/// The fields of an object. Of those with the same name the last counts.
+///
+/// # Errors
+/// As [`raw_fields`].
+pub fn fields(body: &[u8]) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Error> {
+    raw_fields(body).map(|RawFields { fields, .. }| fields)
+}
+
 /// Up to so many items of a list.
-pub(crate) fn items(list: &RawValue, most: usize) -> Result<First<Vec<&RawValue>>, serde_json::Error> {
+///
+/// # Errors
+/// If it is not a list.
+pub fn items(list: &RawValue, most: usize) -> Result<First<Vec<&RawValue>>, serde_json::Error> {
     serde_json::Deserializer::from_str(list.get()).deserialize_seq(Items { most, item: PhantomData })
 }
 
 /// Up to so many entries of an object.
-pub(crate) fn entries(
+///
+/// # Errors
+/// If it is not an object.
+pub fn entries(
     object: &RawValue,
     most: usize,
 ) -> Result<First<BTreeMap<String, &RawValue>>, serde_json::Error> {
     serde_json::Deserializer::from_str(object.get()).deserialize_map(Entries { most, value: PhantomData })
 }
 
-/// What a whole body says.
-pub(crate) fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    build(body).map_err(|why| Problem::decode(&["body"], why).into())
+/// Builds a whole body.
+///
+/// # Errors
+/// If it is not such JSON, or would take too much memory.
+pub fn body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    build(body).map_err(|why| Problem::decode(&["body"], why))
 }
 
-/// Builds what a text says, unless that takes too much memory.
-pub(crate) fn build<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
-    if built_bytes(json) > MOST_BUILT {
+/// Builds a value, unless that takes too much memory.
+///
+/// # Errors
+/// Says why.
+pub fn build<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    if built_bytes(json) > MAX_BUILT_BYTES {
         return Err("has too many values; send fewer".into());
     }
     serde_json::from_slice(json).map_err(|error| error.to_string())
@@ -90,7 +124,8 @@ fn built_bytes(json: &[u8]) -> usize {
 }
 
 /// A list of which no more is kept than it may have.
-pub(crate) struct AtMost<T, const MOST: usize>(pub(crate) First<Vec<T>>);
+#[derive(Debug)]
+pub struct AtMost<T, const MOST: usize>(pub First<Vec<T>>);
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -144,6 +179,37 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
             match object.next_entry()? {
                 Some((name, value)) => drop(items.insert(name, value)),
                 None => return Ok(First { items, count }),
+            }
+            count += 1;
+        }
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        Ok(First { items, count })
+    }
+}
+
+struct RawObject;
+
+impl<'de> Visitor<'de> for RawObject {
+    type Value = First<RawFields>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut items = RawFields { fields: BTreeMap::new(), repeated: Vec::new() };
+        let mut count = 0;
+        while count < MAX_FIELDS {
+            let Some((name, value)) = object.next_entry::<String, Box<RawValue>>()? else {
+                return Ok(First { items, count });
+            };
+            if let Some(before) = items.fields.get_mut(&name) {
+                *before = value;
+                items.repeated.push(name);
+            } else {
+                items.fields.insert(name, value);
             }
             count += 1;
         }

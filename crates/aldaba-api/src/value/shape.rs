@@ -1,4 +1,4 @@
-//! Macros for the types of bodies: one line for each field, and one rule for fields that are left out.
+//! Values that have a rule for being left out, and macros for bodies that are not declared with it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -50,7 +50,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Set<T> {
 }
 
 /// Whether a field is left out of what is sent.
-pub(crate) trait Absent {
+#[doc(hidden)]
+pub trait Absent {
+    /// Whether it is left out.
     fn is_absent(&self) -> bool {
         false
     }
@@ -76,28 +78,99 @@ impl<K, V> Absent for BTreeMap<K, V> {
 
 impl Absent for String {}
 impl Absent for bool {}
+impl Absent for u16 {}
+impl Absent for u32 {}
 impl Absent for serde_json::Value {}
 impl Absent for crate::Json {}
 impl Absent for crate::Secret {}
 impl<T> Absent for Vec<T> {}
 
-pub(crate) fn absent(field: &impl Absent) -> bool {
+/// For `skip_serializing_if`.
+#[doc(hidden)]
+pub fn absent(field: &impl Absent) -> bool {
     field.is_absent()
 }
 
+/// The value of a field of a request, if it has one.
+#[doc(hidden)]
+pub trait GivenValue<T> {
+    /// The value.
+    fn given_value(&self) -> Option<&T>;
+}
+
+impl<T> GivenValue<T> for Option<T> {
+    fn given_value(&self) -> Option<&T> {
+        self.as_ref()
+    }
+}
+
+impl<T> GivenValue<T> for T {
+    fn given_value(&self) -> Option<&T> {
+        Some(self)
+    }
+}
+
+/// Whether a field of an answer is left out, by its mode.
+#[doc(hidden)]
+pub mod shown {
+    /// Never.
+    pub fn required<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn nullable<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// If there is none.
+    pub fn omitted<T>(value: &Option<T>) -> bool {
+        value.is_none()
+    }
+
+    /// Never.
+    pub fn given<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn or_default<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn or_kept<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn reset<T>(_value: &T) -> bool {
+        false
+    }
+
+    /// Never.
+    pub fn map<T>(_value: &T) -> bool {
+        false
+    }
+}
+
 /// Defines a body that is sent. Absent fields are left out.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! input {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         pub struct $name {
-            $($(#[$doc])* #[serde(skip_serializing_if = "crate::shape::absent")] pub $field: $kind,)*
+            $($(#[$doc])* #[serde(skip_serializing_if = "aldaba_api::value::absent")] pub $field: $kind,)*
         }
     };
 }
 
 /// Defines a body of an answer. Unknown fields are ignored.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! answer {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
@@ -108,27 +181,4 @@ macro_rules! answer {
             $($(#[$doc])* pub $field: $kind,)*
         }
     };
-}
-
-pub(crate) use {answer, input};
-
-#[cfg(test)]
-mod tests {
-    #![expect(unreachable_pub, reason = "what the macro makes is public")]
-
-    use super::*;
-
-    input! {
-        /// A change.
-        Change { name: Option<String>, uid: Set<String>, rate: Set<u32>, tags: BTreeMap<String, String>, }
-    }
-
-    #[test]
-    fn kept_fields_are_omitted_and_cleared_fields_are_null() {
-        let text = |change: &Change| serde_json::to_string(change).unwrap();
-        assert_eq!(text(&Change::default()), "{}");
-        let change = Change { uid: Set::Clear, rate: 3_u32.into(), ..Change::default() };
-        assert_eq!(text(&change), r#"{"uid":null,"rate":3}"#);
-        assert_eq!(serde_json::from_str::<Change>(&text(&change)).unwrap(), change);
-    }
 }

@@ -1,0 +1,80 @@
+//! Whole bodies.
+
+use super::fields::{Fields, UnknownFields};
+use super::problem::Problems;
+use serde_json::Value;
+
+/// A body that is described in the API's document.
+pub trait ApiBody {
+    /// Its name in the document.
+    const NAME: &'static str;
+
+    /// Its schema.
+    fn schema() -> Value;
+
+    /// The schemas that its own refers to.
+    fn nested(into: &mut Vec<(String, Value)>);
+}
+
+/// The body of a request.
+pub trait ApiRequest: ApiBody + Sized {
+    /// The names of its fields, in their order.
+    const KNOWN: &'static [&'static str];
+    /// Fields of answers that a change may send back, and that change nothing.
+    const READ_ONLY: &'static [&'static str];
+
+    /// Reads the fields and notes what is wrong with them. `is_change`: what it is about may be there already.
+    fn read(fields: &mut Fields, is_change: bool) -> Self;
+
+    /// One that is accepted as it stands.
+    fn example() -> Value;
+}
+
+/// A body that has been read. It may have problems, and others may be noted.
+#[derive(Clone, Debug)]
+pub struct Parsed<T> {
+    /// Fields with a problem have a default value.
+    pub value: T,
+    /// What is wrong.
+    pub fields: Fields,
+}
+
+impl<T: ApiRequest> Parsed<T> {
+    /// Reads all fields of a body.
+    pub fn of(mut fields: Fields, is_change: bool) -> Self {
+        if is_change {
+            fields.forget(T::READ_ONLY);
+        }
+        fields.refuse_others(T::KNOWN);
+        Self { value: T::read(&mut fields, is_change), fields }
+    }
+
+    /// The body, if nothing is wrong with it.
+    ///
+    /// # Errors
+    /// All that is wrong, in the order of the fields.
+    pub fn finish(self) -> Result<T, Problems> {
+        self.fields.finish_in_order(T::KNOWN)?;
+        Ok(self.value)
+    }
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// If it is not a JSON object.
+pub fn parse<T: ApiRequest>(
+    body: &[u8],
+    is_change: bool,
+    unknown: UnknownFields,
+) -> Result<Parsed<T>, Problems> {
+    Ok(Parsed::of(Fields::parse(body, unknown)?, is_change))
+}
+
+/// Reads a body that may be left out.
+///
+/// # Errors
+/// If it is not a JSON object.
+pub fn parse_or_none<T: ApiRequest>(body: &[u8], unknown: UnknownFields) -> Result<Parsed<T>, Problems> {
+    Ok(Parsed::of(Fields::parse_or_none(body, unknown)?, false))
+}
