@@ -41,12 +41,12 @@ pub struct SystemClock {
 #[derive(Debug, Default)]
 struct Follower(Mutex<Reading>);
 
-/// What was said last, since the epoch, and what the monotonic clock was then.
+/// The last time that was returned, since the epoch, and the monotonic clock at that moment.
 #[derive(Debug, Default)]
 struct Reading {
     said: Duration,
     monotonic: Duration,
-    /// The wall clock was behind what had been said.
+    /// The wall clock was behind the last returned time.
     behind: bool,
 }
 
@@ -91,10 +91,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// What to say now: the wall clock, unless it is a little behind what was said last. Then that goes on by
-/// what has passed since on the monotonic clock. (Finer than the milliseconds of a [`Timestamp`]: who
-/// asks often would otherwise make time stand still.) A wall clock that is far behind has been mended, or is broken
-/// now: either way nothing is gained by going on.
+/// The time to return: the wall clock, unless it is a little behind the last returned time. Then the time goes on with the
+/// monotonic clock, in steps finer than the milliseconds of a [`Timestamp`], or time would stand still for frequent callers. A
+/// wall clock that is far behind is followed: it was corrected, or it is broken now.
 fn next(last: Duration, wall: Duration, passed: Duration) -> Duration {
     let behind = last.saturating_sub(wall);
     if behind.is_zero() || behind > MAX_TRUSTED_STEP { wall } else { last.saturating_add(passed) }

@@ -1,4 +1,5 @@
-//! A change is made from what was read, and is refused where another one came first. Then it is read and made again.
+//! Retries a change after a concurrent one. A change is made from what was read, and is refused if the row has changed since;
+//! then it is read and made again.
 
 use crate::configuration::ChangeError;
 use crate::{Clock, Entropy};
@@ -6,15 +7,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For how long a change is tried. One of those that are in each other's way always gets through, so that this is enough
-/// for hundreds of them.
+/// The time after which a change is given up. One of several concurrent changes always succeeds, so this is enough for hundreds
+/// of them.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(5);
-/// How long to wait before the second try, at most; then twice as long each time.
+/// The longest delay before the second attempt, doubled each time.
 const FIRST_DELAY: Duration = Duration::from_millis(4);
-/// Longer waits would only let those who have just come overtake.
+/// Longer delays would only let new requests overtake.
 const MAX_DELAY: Duration = Duration::from_millis(64);
 
-/// The retry of one change.
+/// The attempts of one change.
 pub struct ConflictRetry {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -29,16 +30,14 @@ impl ConflictRetry {
         Self { clock, entropy, begun, delay: FIRST_DELAY }
     }
 
-    /// Another change came first: waits for a moment. [`ChangeError::Unsettled`]: it has been tried for long
-    /// enough.
+    /// Waits before the next attempt. [`ChangeError::Unsettled`]: the change was attempted for long enough.
     pub async fn wait(&mut self) -> Result<(), ChangeError> {
         let delay = self.next_delay().ok_or(ChangeError::Unsettled)?;
         tokio::time::sleep(delay).await;
         Ok(())
     }
 
-    /// Somewhere between none and the longest of this time, so that those who met do not meet again. `None`: its
-    /// time is over.
+    /// A random delay up to the present maximum, so that changes that conflicted do not meet again. `None`: the time is over.
     fn next_delay(&mut self) -> Option<Duration> {
         if self.clock.monotonic().saturating_sub(self.begun) >= MAX_RETRY_TIME {
             return None;

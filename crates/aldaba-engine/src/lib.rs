@@ -2,7 +2,7 @@
 //!
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
-//! again · `housekeeping` is what runs beside requests · `configuration` says where messages go and how · `inbound` takes
+//! again · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
 //! in requests of other senders · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
@@ -10,7 +10,6 @@
 
 mod blocking_pool;
 mod clock;
-mod commit_timeout;
 mod configuration;
 mod conflict_retry;
 mod delivering;

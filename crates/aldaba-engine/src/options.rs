@@ -1,53 +1,51 @@
 use crate::scheduling::GateLimits;
 use std::time::Duration;
 
-/// Of one organization, at once, unless told otherwise. One application has half of them at most: as many as one endpoint
-/// may have.
+/// Requests of one organization in flight to one origin, by default. One application may have half of them, as many as one
+/// endpoint.
 pub const REQUESTS_PER_ORIGIN: usize = 128;
 
-/// Gates that are remembered for one organization.
+/// Gates that are kept for one organization.
 pub const MAX_GATES_PER_ORGANIZATION: usize = 1_000;
 
-/// Gates that are remembered in all.
+/// Gates that are kept overall.
 pub const MAX_GATES: usize = 10_000;
 
-/// The engine's limits. Everything that can grow has one.
+/// The limits of the engine. Everything that can grow has one.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Attempts that are on the wire or not yet recorded, in all.
+    /// Attempts in flight, overall.
     pub in_flight: usize,
-    /// Requests of one organization at once to one origin.
+    /// Requests of one organization in flight to one origin.
     pub requests_per_origin: usize,
-    /// Requests at once to one endpoint: where a lane starts, and how far it grows while answers
+    /// Requests in flight to one endpoint: the number that a lane starts with, and the maximum to which it grows while answers
     /// come quickly.
     pub lane_start: usize,
     pub lane_most: usize,
-    /// Waiting deliveries that one lane keeps in memory; the rest stay in the store.
+    /// Pending deliveries that one lane keeps in memory. The rest stay in the store.
     pub lane_buffer: usize,
-    /// What all lanes together keep of them, in bytes; past it none keeps more than a few.
+    /// Bytes of all lane buffers together. Beyond it a lane buffers only a few deliveries.
     pub lane_bytes: usize,
-    /// Lanes that keep their endpoint's configuration in memory; past it, those that only wait read
-    /// it again at their turn.
+    /// Lanes that keep their endpoint in memory. Beyond it, lanes that only wait read it again when they are selected.
     pub lanes_awake: usize,
-    /// Payload bytes kept in memory for waiting deliveries, in all. Past it they are read again at
-    /// their turn.
+    /// Payload bytes in memory for pending deliveries. Payloads beyond it are read again when they are sent.
     pub content_bytes: usize,
-    /// How often the store is searched for due work that memory does not know of.
+    /// How often a sweep searches the store for due work that memory does not know of.
     pub sweep_interval: Duration,
     /// How long a lane with nothing to do stays in memory.
     pub lane_idle: Duration,
-    /// The longest sleep of the dispatcher, so that a clock that was set is noticed.
+    /// The longest sleep of the dispatcher, so that a changed clock is noticed.
     pub max_sleep: Duration,
-    /// How many applications' configurations are kept in memory.
+    /// Applications whose configuration is cached.
     pub tenants: usize,
-    /// How many endpoints those may have together; past it they are read again.
+    /// Endpoints of those applications. Configurations beyond it are read again.
     pub tenant_endpoints: usize,
     /// The built-in wire profile of endpoints that name none.
     pub profile: String,
-    /// What the headers of the profile `branded` begin with.
+    /// The prefix of the headers of the profile `branded`.
     pub brand: crate::Brand,
-    /// Gates that are remembered for one organization, and in all. Past either the one is forgotten whose hold has
-    /// ended longest ago, else the one whose hold ends soonest.
+    /// Gates that are kept for one organization, and overall. Beyond it, the gate is dropped whose hold ended first, or will end
+    /// first.
     pub gates_per_organization: usize,
     pub gates: usize,
     /// How long a delivery may be held for an endpoint that is not sent to.
@@ -55,12 +53,12 @@ pub struct Options {
     /// How long an idempotency key is remembered.
     pub idempotency_kept: Duration,
     pub retention: crate::RetentionOptions,
-    /// How long a clock that has leapt must run steadily to be trusted again.
+    /// How long a clock that was not trusted must run steadily to be trusted again.
     pub clock_trusted_after: Duration,
-    /// How often it is noted what the clock shows.
+    /// How often the time of a trusted clock is recorded.
     pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
-    /// How long whoever hands in an event waits for its commit; `None`: for as long as that takes.
+    /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
 }
 

@@ -1,12 +1,10 @@
-//! One attempt: read the payload if it is not in memory, sign, send, report.
+//! One attempt: read the payload if it is not in memory, sign, send, decide.
 
 use crate::configuration::HeaderContext;
 use crate::delivering::content::{BudgetedContent, ContentBudget, ContentOwner};
 use crate::delivering::target::Target;
-use crate::recording::recorder::{DecidedAttempt, RequestResult};
-use crate::scheduling::LaneClass;
-use crate::scheduling::MayStart;
-use crate::scheduling::{Event, Inbox};
+use crate::recording::{DecidedAttempt, RequestResult};
+use crate::scheduling::{Inbox, LaneClass, MayStart, SchedulingCommand, SchedulingEvent};
 use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, FailureKind, Outcome};
 use aldaba_store::{Content, Error, PendingDelivery, Store};
@@ -17,21 +15,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long to wait before something that failed on our side is tried again.
+/// How long to wait after a failure of this server.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A delivery whose turn has come.
+/// A delivery that the scheduler has selected.
 #[derive(Clone)]
 pub(crate) struct AttemptRequest {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: Arc<Target>,
-    pub(crate) waiting: PendingDelivery,
+    pub(crate) pending: PendingDelivery,
     pub(crate) content: Option<Arc<BudgetedContent>>,
     pub(crate) lane_class: LaneClass,
 }
 
 impl AttemptRequest {
-    /// On whose account its payload is in memory.
+    /// Whose part of the memory budget holds its payload.
     fn content_owner(&self) -> ContentOwner {
         ContentOwner { app: self.target.app, responsive: self.lane_class == LaneClass::Responsive }
     }
@@ -39,17 +37,18 @@ impl AttemptRequest {
 
 /// An attempt that is over.
 pub(crate) struct AttemptResult {
-    pub(crate) start: AttemptRequest,
+    pub(crate) request: AttemptRequest,
     pub(crate) end: AttemptEnd,
 }
 
+/// How an attempt ended.
 pub(crate) enum AttemptEnd {
     Sent(Box<DecidedAttempt>),
-    /// There is nothing left to send: the payload is gone.
-    ContentGone,
-    /// It had to wait for its payload and meanwhile something came in between, or nothing could be
-    /// sent from here: it waits for another turn.
-    PutBack,
+    /// The payload was removed; nothing can be sent.
+    PayloadGone,
+    /// Nothing was sent: the attempt may not start any more after it had waited for its payload, or this server could not
+    /// send. The delivery is pending again.
+    Returned,
     /// The store closed before anything was sent.
     Abandoned,
 }
@@ -68,108 +67,95 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn spawn(&self, start: AttemptRequest) {
+    /// Makes an attempt in a task of its own.
+    pub(crate) fn spawn(&self, request: AttemptRequest) {
         let sender = self.clone();
         tokio::spawn(async move {
-            let mut start = start;
+            let mut request = request;
             let inbox = sender.inbox.clone();
-            let content = start.content.take();
-            // A panic is a bug of ours, and must not leave a delivery in flight for ever.
-            let end = match AssertUnwindSafe(sender.run(&start, content)).catch_unwind().await {
+            let content = request.content.take();
+            // A panic is a bug, and must not leave a delivery in flight for ever.
+            let end = match AssertUnwindSafe(sender.run(&request, content)).catch_unwind().await {
                 Ok(end) => end,
                 Err(_) => {
-                    tracing::error!(endpoint = %start.endpoint, "a bug: an attempt panicked; trying again");
+                    tracing::error!(endpoint = %request.endpoint, "a bug: an attempt panicked; trying again");
                     tokio::time::sleep(RETRY_DELAY).await;
-                    AttemptEnd::PutBack
+                    AttemptEnd::Returned
                 }
             };
-            inbox.send(Event::AttemptEnded(Box::new(AttemptResult { start, end })));
+            inbox.send(SchedulingEvent::AttemptEnded(Box::new(AttemptResult { request, end })));
         });
     }
 
-    async fn run(self, start: &AttemptRequest, content: Option<Arc<BudgetedContent>>) -> AttemptEnd {
-        let held = match content {
-            Some(held) => held,
-            None => {
-                let read = || self.read(start);
-                match self.contents.load(start.waiting.message, start.content_owner(), read).await {
-                    Ok(Some(_)) if !self.still_may_start(start).await => return AttemptEnd::PutBack,
-                    Ok(Some(held)) if held.is_deleted() => return AttemptEnd::ContentGone,
-                    Ok(Some(held)) => held,
-                    Ok(None) => return AttemptEnd::ContentGone,
-                    // A failing read is repeated; this one will never come.
-                    Err(_) => return AttemptEnd::Abandoned,
-                }
-            }
+    async fn run(self, request: &AttemptRequest, content: Option<Arc<BudgetedContent>>) -> AttemptEnd {
+        let content = match content {
+            Some(content) => content,
+            None => match self.load(request).await {
+                Ok(Some(_)) if !self.still_may_start(request).await => return AttemptEnd::Returned,
+                Ok(Some(content)) if content.is_deleted() => return AttemptEnd::PayloadGone,
+                Ok(Some(content)) => content,
+                Ok(None) => return AttemptEnd::PayloadGone,
+                Err(_) => return AttemptEnd::Abandoned,
+            },
         };
-        let event_type = held.content().event_type.clone();
-        let (started_at, from) = (self.clock.now(), self.clock.monotonic());
-        // A panic is a bug of ours; it ends as a failed attempt of one delivery, not as a stuck lane.
-        let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
-        let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        if !response.outcome.uses_up_attempt(started_at.since(start.waiting.due_at)) {
-            let error = &response.outcome;
-            tracing::warn!(endpoint = %start.endpoint, %error, "cannot send; trying again");
+        let result = self.request(request, content).await;
+        let outcome = &result.response.outcome;
+        if !outcome.uses_up_attempt(result.started_at.since(request.pending.due_at)) {
+            tracing::warn!(endpoint = %request.endpoint, error = %outcome, "cannot send; trying again");
             tokio::time::sleep(RETRY_DELAY).await;
-            return AttemptEnd::PutBack;
+            return AttemptEnd::Returned;
         }
-        let took = self.clock.monotonic().saturating_sub(from);
-        let sent = RequestResult { response, started_at, took, event_type };
-        AttemptEnd::Sent(Box::new(DecidedAttempt::of(
-            start,
-            sent,
-            self.clock.now(),
-            &self.trust,
-            &*self.entropy,
-        )))
+        let now = self.clock.now();
+        AttemptEnd::Sent(Box::new(DecidedAttempt::of(request, result, now, &self.trust, &*self.entropy)))
     }
 
-    /// The payload, for an attempt without a turn. `None`: there is nothing left to send.
-    pub(crate) async fn load(&self, start: &AttemptRequest) -> Result<Option<Arc<BudgetedContent>>, Error> {
-        self.contents.load(start.waiting.message, start.content_owner(), || self.read(start)).await
+    /// Loads the payload. `None`: it was removed. An error: the store has closed.
+    pub(crate) async fn load(&self, request: &AttemptRequest) -> Result<Option<Arc<BudgetedContent>>, Error> {
+        let read = || self.read(request);
+        self.contents.load(request.pending.message, request.content_owner(), read).await
     }
 
-    /// Sends without a turn.
-    pub(crate) async fn send_by_hand(
+    /// Sends the request and measures its time. A panic is a bug; it becomes a failed attempt of this delivery alone.
+    pub(crate) async fn request(
         &self,
-        start: &AttemptRequest,
-        held: Arc<BudgetedContent>,
+        request: &AttemptRequest,
+        content: Arc<BudgetedContent>,
     ) -> RequestResult {
-        let event_type = held.content().event_type.clone();
+        let event_type = content.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
-        let sending = AssertUnwindSafe(self.send(start, held)).catch_unwind();
+        let sending = AssertUnwindSafe(self.send(request, content)).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
         RequestResult { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
     }
 
-    async fn send(&self, start: &AttemptRequest, held: Arc<BudgetedContent>) -> WireResponse {
-        let target = &start.target;
+    async fn send(&self, request: &AttemptRequest, content: Arc<BudgetedContent>) -> WireResponse {
+        let target = &request.target;
         let address = match &target.address {
             Ok(address) => address,
             Err(why) => return own_failure(why),
         };
-        let content = held.content();
-        let Ok(own) = self.vault.open_headers(target, start.endpoint, content) else {
+        let Ok(own) = self.vault.open_headers(target, request.endpoint, content.content()) else {
             return own_failure("the message's headers were given for another address");
         };
-        // Receivers hold the signed time against their own clocks.
+        // Receivers compare the signed time with their own clocks.
         let now = self.clock.wall();
+        let message = content.content();
         let headers = target.profile.headers(&HeaderContext {
-            message: start.waiting.message,
-            event_id: content.event_id.as_deref(),
-            event_type: &content.event_type,
-            version: content.version.as_deref(),
+            message: request.pending.message,
+            event_id: message.event_id.as_deref(),
+            event_type: &message.event_type,
+            version: message.version.as_deref(),
             app: target.app,
-            endpoint: start.endpoint,
-            attempts: start.waiting.attempts,
+            endpoint: request.endpoint,
+            attempts: request.pending.attempts,
             now,
             keys: &address.keys.at(self.trust.believed(self.clock.now())),
-            body: &content.payload,
+            body: &message.payload,
         });
         let request = WireRequest {
             url: address.url.clone(),
             headers: Target::with_own(&target.profile, address, &own, headers),
-            body: held.into_bytes(),
+            body: content.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,
             http2: address.http2,
@@ -178,11 +164,11 @@ impl Sender {
         self.transport.send(request).await
     }
 
-    /// Asks again whether the attempt may start: reading its payload took time.
-    async fn still_may_start(&self, start: &AttemptRequest) -> bool {
+    /// Whether the attempt may start after it had to wait for its payload.
+    async fn still_may_start(&self, request: &AttemptRequest) -> bool {
         loop {
             let (answer, answered) = oneshot::channel();
-            self.inbox.send(Event::MayStart(Box::new(start.clone()), answer));
+            self.inbox.send(SchedulingCommand::Start(Box::new(request.clone()), answer));
             match answered.await.unwrap_or(MayStart::No) {
                 MayStart::Yes => return true,
                 MayStart::At(at) => tokio::time::sleep(at.since(self.clock.now())).await,
@@ -191,15 +177,15 @@ impl Sender {
         }
     }
 
-    /// Reads the payload, as often as it takes: a store that cannot be read now is no failure of
-    /// the receiver and must not use up an attempt.
-    async fn read(&self, start: &AttemptRequest) -> Result<Option<Content>, Error> {
+    /// Reads the payload until the read succeeds: an unavailable store is no failure of the receiver, and must not use up
+    /// an attempt.
+    async fn read(&self, request: &AttemptRequest) -> Result<Option<Content>, Error> {
         loop {
-            match self.store.contents(vec![(start.target.app, start.waiting.message)]).await {
+            match self.store.contents(vec![(request.target.app, request.pending.message)]).await {
                 Ok(mut contents) => return Ok(contents.pop().flatten()),
                 Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) => {
-                    tracing::warn!(%error, message = %start.waiting.message, "cannot read a payload");
+                    tracing::warn!(%error, message = %request.pending.message, "cannot read a payload");
                     tokio::time::sleep(RETRY_DELAY).await;
                 }
             }

@@ -1,4 +1,4 @@
-//! Makes one attempt: reads the payload, signs it, and hands the request to the [`Transport`].
+//! Makes one attempt: reads the payload, signs it, and passes the request to the [`Transport`].
 
 mod attempt;
 mod content;

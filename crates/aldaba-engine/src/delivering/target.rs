@@ -9,18 +9,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
 
-/// What a lane needs to know of its endpoint in order to send.
+/// What a lane knows of its endpoint.
 pub(crate) struct Target {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,
     pub(crate) policy: Policy,
     pub(crate) profile: Arc<Profile>,
     pub(crate) throttle_rate: Option<u16>,
-    /// Of the application: to all its endpoints together.
+    /// The rate of the application, for all its endpoints together.
     pub(crate) app_rate: Option<u16>,
     pub(crate) ordering: Ordering,
     pub(crate) deleted: bool,
-    /// An address that something was dispatched to.
+    /// It is an address of `/dispatch`.
     pub(crate) direct: bool,
     /// Turned off by its operator.
     pub(crate) disabled: bool,
@@ -32,16 +32,16 @@ pub(crate) struct Target {
 pub(crate) struct Address {
     pub(crate) url: Arc<Url>,
     pub(crate) keys: Keys,
-    /// Of the endpoint's owner; they never take the place of one that the profile sends.
+    /// The endpoint's own headers. They never replace a header of the profile.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) http2: bool,
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
-/// What signs: the present key, and former ones for a while.
+/// The keys that sign: the present one, and old ones for a while.
 pub(crate) struct Keys {
     current: [SigningKey; 1],
-    /// With their ends, the nearest first.
+    /// With their ends, the earliest first.
     old: Vec<(SigningKey, Timestamp)>,
 }
 
@@ -99,12 +99,12 @@ impl Target {
 }
 
 impl Target {
-    /// What its operator has set that decides whether deliveries go to it.
+    /// The settings that decide whether deliveries go to it.
     pub(crate) fn controls(&self) -> Controls {
         Controls { disabled: self.disabled, ordering: self.ordering }
     }
 
-    /// The headers of a request: the profile's, and beside them the message's own and the endpoint's.
+    /// The headers of a request: those of the profile, the endpoint and the message.
     pub(crate) fn with_own(
         profile: &Profile,
         address: &Address,
@@ -116,7 +116,7 @@ impl Target {
                 headers.insert(name, value.clone());
             }
         }
-        // One that came several times goes out as often.
+        // A header that came several times is sent as often.
         for (number, (name, value)) in of_message.iter().enumerate() {
             let came_before = of_message[..number].iter().any(|(other, _)| other == name);
             if profile.sends(name) {

@@ -7,20 +7,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use url::Url;
 
-/// The most that is kept of a response body.
+/// The stored part of a response body.
 pub const MAX_STORED_RESPONSE_BYTES: usize = 16 * 1024;
 
-/// How requests leave. The server's is [`crate::wire::Wire`]; a simulation brings a faulty one.
+/// Sends requests. The server's is [`crate::wire::Wire`]; a simulation has one with faults.
 pub trait Transport: Send + Sync + 'static {
-    /// Makes at most one request on the wire (redirect hops aside) and reports how it went. It ends
-    /// within the timeouts of the request, whatever the receiver does. What it waits for itself comes on top, up to
-    /// the time to connect.
+    /// Sends at most one request (not counting redirects) and returns its result. It ends within the timeouts of the request,
+    /// whatever the receiver does; waits for local resources may add up to the connect timeout.
     fn send(&self, request: WireRequest) -> Sending;
 }
 
 pub type Sending = Pin<Box<dyn Future<Output = WireResponse> + Send>>;
 
-/// One signed request, ready to go.
+/// A signed request.
 #[derive(Clone, Debug)]
 pub struct WireRequest {
     pub url: Arc<Url>,

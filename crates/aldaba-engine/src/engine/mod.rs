@@ -1,4 +1,4 @@
-//! A running engine: what programs hold, and what they can do with it.
+//! A running engine: the handle that programs hold.
 
 mod data_folder;
 mod installation;
@@ -59,14 +59,14 @@ struct EngineParts {
 }
 
 impl Engine {
-    /// Accepts an event. When this returns [`SendReceipt`], it is on disk and will be delivered. [`SendError::Late`]: it may yet
-    /// be.
+    /// Accepts an event. When this returns [`SendReceipt`], it is on disk and will be delivered. [`SendError::Late`]: it may
+    /// still be accepted.
     pub async fn send(&self, which: &ApplicationRef, event: NewEvent) -> Result<SendReceipt, SendError> {
         self.0.intake.send(which, event, self.commit_timeout()).await
     }
 
-    /// Hands in several events of one application, in one commit, with a result for each. [`SendError::Late`]: any of them
-    /// may yet be accepted.
+    /// Accepts several events of one application, in one commit, with a result for each. [`SendError::Late`]: any of them may
+    /// still be accepted.
     pub async fn send_many(
         &self,
         which: &ApplicationRef,
@@ -75,8 +75,8 @@ impl Engine {
         self.0.intake.send_many(which, events, self.commit_timeout()).await
     }
 
-    /// Accepts an event and makes its application, in one commit: what is refused makes nothing. [`SendError::Late`]: both
-    /// may yet be stored.
+    /// Accepts an event and creates its application in one commit: a refused event creates nothing. [`SendError::Late`]: both
+    /// may still be stored.
     pub async fn send_with_application(
         &self,
         actor: &Actor,
@@ -86,7 +86,7 @@ impl Engine {
         self.0.intake.send_with_application(actor, new, event, self.commit_timeout()).await
     }
 
-    /// Applications, endpoints and all that belongs to them. Whoever changes any of it says who they are.
+    /// Applications, endpoints and their configuration. A change names its actor.
     pub fn directory(&self) -> &DirectoryAccess {
         &self.0.directory
     }
@@ -95,7 +95,7 @@ impl Engine {
         &self.0.credentials
     }
 
-    /// An entry for the audit log. The writes that it is handed to leave one row together.
+    /// An entry for the audit log. All writes with the same entry share one row.
     pub fn entry(&self, actor: &Actor, action: AuditAction) -> Arc<AuditEntry> {
         self.0.entries.entry(actor, action)
     }
@@ -116,7 +116,7 @@ impl Engine {
         &self.0.event_types
     }
 
-    /// One attempt by hand, whatever the delivery's state.
+    /// Makes a manual attempt, whatever the delivery's state.
     pub async fn resend(&self, asked: NewResend) -> Result<ManualAttempt, ResendError> {
         self.0.resender.clone().resend(asked).await
     }
@@ -145,7 +145,7 @@ impl Engine {
         &self.0.intake.contents
     }
 
-    /// What an attempt at an endpoint would be made with.
+    /// What an attempt for an endpoint would use.
     pub(crate) fn target(&self, endpoint: &Endpoint) -> Target {
         self.0.resender.target(endpoint)
     }
@@ -154,7 +154,7 @@ impl Engine {
         &self.0.replays
     }
 
-    /// What runs beside requests. Programs add tasks of their own, so that all are seen in one place.
+    /// The background tasks. Programs may add their own, so that all are visible in one place.
     pub fn background(&self) -> &Background {
         &self.0.background
     }
@@ -163,18 +163,18 @@ impl Engine {
         &self.0.clock
     }
 
-    /// What is thought of the machine's clock.
+    /// The state of the machine's clock.
     pub fn clock_state(&self) -> Option<ClockState> {
         self.0.clock_watch.trust.state()
     }
 
-    /// Trusts the machine's clock, as it is now, and returns when that is on disk.
+    /// Trusts the machine's clock as it is now. The decision is on disk when this returns.
     pub async fn trust_clock(&self) -> Result<(), Error> {
         self.0.clock_watch.trust.trust();
         self.0.clock_watch.write().await
     }
 
-    /// Takes deliveries out of the dead letter of an application. How many there were.
+    /// Discards deliveries from the dead letter of an application. Returns how many there were.
     pub async fn discard(
         &self,
         audit: Arc<AuditEntry>,

@@ -1,52 +1,54 @@
-//! What can be asked of an engine: what it knows, and what only its memory knows.
+//! Questions to an engine: what the store knows, and what only memory knows.
 
 use super::Engine;
 use crate::intake::matching::{self, Mismatch};
-use crate::scheduling::Event;
 use crate::scheduling::HeldHost;
+use crate::scheduling::SchedulingQuestion;
 use crate::scheduling::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
 
 impl Engine {
-    /// For each of some endpoints why a message does not go to it, by what both are now; `None`: it would.
+    /// Why each endpoint does not receive a message, by what both are now. `None`: it would.
     pub async fn mismatches(&self, endpoints: Vec<Subscription>, message: &Message) -> Vec<Option<Mismatch>> {
         matching::mismatches_of(&self.0.explaining, endpoints, message).await
     }
 
-    /// The origins that are held back for an organization, by origin and scope. What waits behind them is counted
-    /// for all of it, or for one application.
+    /// The held origins of an organization, by origin and scope. How much each holds is counted for the organization or for one
+    /// application.
     pub async fn held_hosts(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
-        self.0.inbox.ask(|answer| Event::HeldHosts(org, app, answer)).await.unwrap_or_default()
+        self.0.inbox.ask(|answer| SchedulingQuestion::HeldHosts(org, app, answer)).await.unwrap_or_default()
     }
 
-    /// What deliveries that wait for these endpoints wait for, as far as only memory knows.
+    /// Why deliveries are pending, as far as only memory knows.
     pub async fn wait_reasons(&self, deliveries: &[(&Endpoint, Seq)]) -> Vec<WaitReasons> {
         let question =
             |(endpoint, seq): &(&Endpoint, Seq)| WaitQuestion::new(endpoint, *seq, &self.0.policies);
-        let answered =
-            self.0.inbox.ask(|answer| Event::WaitReasons(deliveries.iter().map(question).collect(), answer));
+        let answered = self
+            .0
+            .inbox
+            .ask(|answer| SchedulingQuestion::WaitReasons(deliveries.iter().map(question).collect(), answer));
         // Without a dispatcher nothing is sent.
         let nothing = || vec![WaitReasons { paused: true, ..WaitReasons::default() }; deliveries.len()];
         answered.await.unwrap_or_else(nothing)
     }
 
-    /// Whether an endpoint of the application would get such a message, or might: what a filter says of it is
-    /// not known before. `None`: there is no such application.
+    /// Whether an endpoint of the application could receive such a message. Filters are not evaluated. `None`: the application
+    /// does not exist.
     pub async fn has_subscriber(
         &self,
         which: &ApplicationRef,
         event_type: &str,
         channels: &[String],
     ) -> Result<Option<bool>, Error> {
-        // Not from memory: there, what is old is noticed only when something is written.
+        // Not from the cache: it notices old versions only when something is written.
         let tenant = self.0.store.tenant(which.clone()).await?;
         let takes =
             |endpoint: &Subscription| endpoint.skips().is_none() && endpoint.lists(event_type, channels);
         Ok(tenant.map(|tenant| tenant.endpoints.iter().any(takes)))
     }
 
-    /// Whether an application is there, and the organization's; from memory where possible.
+    /// Whether an application exists and belongs to the organization; from the cache if possible.
     pub async fn has_application(&self, org: OrgId, app: AppId) -> Result<bool, Error> {
         let applications = &self.0.credentials.applications;
         if applications.contains(org, app) {
@@ -60,28 +62,27 @@ impl Engine {
         Ok(there)
     }
 
-    /// Which application a caller's name for it means; from memory where possible.
+    /// The application that a caller's name for it means; from the cache if possible.
     pub async fn application_id(&self, which: &ApplicationRef) -> Result<Option<AppId>, Error> {
         let tenant = self.0.directory.tenant(which).await?;
         Ok(tenant.map(|tenant| tenant.application.id))
     }
 
-    /// Since when deliveries that are due have had to wait for the rate of an endpoint, or of its application;
-    /// `None`: none has to.
+    /// Since when due deliveries wait for the rate of an endpoint or of its application. `None`: none waits.
     pub async fn throttled_since(&self, endpoint: EndpointId) -> Option<Timestamp> {
-        let answered = self.0.inbox.ask(|answer| Event::ThrottledSince(endpoint, answer));
+        let answered = self.0.inbox.ask(|answer| SchedulingQuestion::ThrottledSince(endpoint, answer));
         answered.await.unwrap_or_default()
     }
 
-    /// Background tasks that panicked and were restarted lately, those of the store too.
+    /// Background tasks that panicked and were restarted lately, with those of the store.
     pub fn restarted_tasks(&self) -> Vec<RestartedTask> {
         let mut tasks = self.0.background.restarted();
         tasks.extend(self.0.store.restarted());
         tasks
     }
 
-    /// How many deliveries are on the wire or not yet recorded.
+    /// How many deliveries are in flight.
     pub async fn in_flight(&self) -> usize {
-        self.0.inbox.ask(Event::InFlight).await.unwrap_or(0)
+        self.0.inbox.ask(SchedulingQuestion::InFlight).await.unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! An engine is put together, and set going.
+//! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
 use crate::blocking_pool::BlockingPool;
@@ -17,7 +17,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
-use crate::recording::recorder::Recorder;
+use crate::recording::Recorder;
 use crate::replaying::Replays;
 use crate::replaying::{ManualPermits, Resender};
 use crate::scheduling::Expirer;
@@ -35,10 +35,10 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// The setting that tells by which key the secrets of a store are sealed.
+/// The setting that identifies the key by which the secrets of a store are encrypted.
 pub(crate) const ENCRYPTION_CHECK: &str = "encryption-check";
 
-/// What an engine is made of. Everything that touches the world is brought by the caller.
+/// The parts that the caller provides: everything that touches the outside world.
 pub struct Parts {
     pub store: Arc<dyn Store>,
     pub transport: Arc<dyn Transport>,
@@ -62,7 +62,7 @@ pub enum StartError {
 }
 
 impl Engine {
-    /// Starts delivering what waits in the store, and accepting more.
+    /// Starts to deliver what is pending in the store, and to accept more.
     pub async fn start(parts: Parts, options: Options) -> Result<Self, StartError> {
         let Parts { store, transport, clock, entropy, vault, policies } = parts;
         check_key(&*store, &vault, &*entropy).await?;
@@ -86,9 +86,9 @@ impl Engine {
         for event_type in store.event_types().await? {
             event_types.put(Arc::new(event_type));
         }
-        // The last that can fail: from here on the engine runs.
+        // The last step that can fail: from here on the engine runs.
         let running = store.running_replays().await?;
-        let (inbox, news) = Inbox::new();
+        let (inbox, inputs) = Inbox::new();
         let background = Background::new(clock.clone());
         let kept = options.idempotency_kept;
         let (orphaned, deleted) = mpsc::unbounded_channel();
@@ -162,12 +162,12 @@ impl Engine {
             clock_went_back: clock_went_back.clone(),
             clock_was_ahead,
         };
-        let for_later = Arc::new(Notify::new());
-        let places = sequencing::Sequencer {
+        let sequencing_needed = Arc::new(Notify::new());
+        let sequencer = sequencing::Sequencer {
             store: store.clone(),
             clock: clock.clone(),
             inbox: inbox.clone(),
-            for_later: for_later.clone(),
+            sequencing_needed: sequencing_needed.clone(),
             max_sleep: options.max_sleep,
         };
         let mut scheduler = Scheduler::new(options.clone(), gates);
@@ -180,7 +180,7 @@ impl Engine {
             inbox: inbox.clone(),
             listeners: listeners.clone(),
             background: background.clone(),
-            changed: Arc::default(),
+            policy_changed: Arc::default(),
         };
         let dispatcher = Dispatcher {
             expirer: expirer.clone(),
@@ -193,18 +193,18 @@ impl Engine {
             recorder,
             inbox: inbox.clone(),
             background: background.clone(),
-            news,
+            inputs,
             sweep: Sweep::new(options.sweep_interval, clock.now()),
-            unwritten: Vec::new(),
-            halting: false,
+            failed_records: Vec::new(),
+            halted_for_good: false,
             stopping: None,
             max_sleep: options.max_sleep,
             last_now: clock.now(),
             clock_went_back,
-            for_later,
+            sequencing_needed,
             scheduler,
         };
-        // Not restarted: what it knows of requests in flight is gone with it, and only a start reads it all again.
+        // Not restarted: its knowledge of requests in flight is lost with it, and only a start reads everything again.
         let failed = watch::Sender::new(false);
         let dispatching = tokio::spawn(dispatcher.run());
         tokio::spawn({
@@ -255,7 +255,7 @@ impl Engine {
         background.start(operational);
         background.start(clock_watch.clone());
         background.start(due_times);
-        background.start(places);
+        background.start(sequencer);
         let inner = EngineParts {
             intake,
             sources,
@@ -281,7 +281,7 @@ impl Engine {
     }
 }
 
-/// A start with another encryption key must stop before it writes anything with it.
+/// Stops a start with another encryption key before it writes anything.
 async fn check_key(store: &dyn Store, vault: &Vault, entropy: &dyn Entropy) -> Result<(), StartError> {
     let (answer, answered) = oneshot::channel();
     let done = Done::new(move |result| drop(answer.send(result)));

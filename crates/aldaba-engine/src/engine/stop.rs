@@ -1,12 +1,11 @@
-//! An engine ends: by a bug, or because somebody wants it to.
+//! Stops an engine, after a bug or on request.
 
 use super::Engine;
-use crate::scheduling::Event;
+use crate::scheduling::SchedulingCommand;
 use std::time::Duration;
 
 impl Engine {
-    /// Resolves if delivering has ended by a bug. What was accepted is safe on disk; only a fresh start
-    /// delivers it.
+    /// Resolves if the dispatcher has panicked. Everything accepted is on disk; only a new start delivers it.
     pub fn failed(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut failed = self.0.failed.subscribe();
         async move {
@@ -16,34 +15,31 @@ impl Engine {
         }
     }
 
-    /// Starts no more requests, from now on. Events are still accepted, and wait on disk for the next
-    /// start.
+    /// Starts no more requests. Events are still accepted, and delivered after the next start.
     pub fn stop_sending(&self) {
-        self.0.inbox.send(Event::Halt);
+        self.0.inbox.send(SchedulingCommand::Halt);
     }
 
-    /// Starts nothing more, waits for the requests in flight as long as `limit`, and closes the
-    /// store. Returns how many were still in flight: their deliveries are tried again after the
-    /// next start.
+    /// Starts nothing more, waits for requests in flight up to `limit`, and closes the store. Returns how many were still in
+    /// flight; they are sent again after the next start.
     pub async fn shutdown(&self, limit: Duration) -> usize {
         let left = self.drain(limit).await;
         self.close().await;
         left
     }
 
-    /// The first half of a shutdown: nothing more is started, and requests in flight may end.
+    /// The first half of a shutdown: starts nothing more, and waits for requests in flight up to `limit`.
     pub async fn drain(&self, limit: Duration) -> usize {
         self.0.background.stop();
-        let in_lanes = self.0.inbox.ask(Event::Stop);
-        // Those made by hand are in no lane.
+        let in_lanes = self.0.inbox.ask(SchedulingCommand::Stop);
+        // Manual attempts are in no lane.
         let by_hand = tokio::time::timeout(limit, self.0.resender.ended());
-        let (landed, _) = tokio::join!(tokio::time::timeout(limit, in_lanes), by_hand);
-        let in_lanes = if landed.is_ok() { 0 } else { self.in_flight().await };
+        let (drained, _) = tokio::join!(tokio::time::timeout(limit, in_lanes), by_hand);
+        let in_lanes = if drained.is_ok() { 0 } else { self.in_flight().await };
         in_lanes + self.0.resender.permits.taken()
     }
 
-    /// The second half: what was handed to the store is written, for as long as the disk takes, and its folder is
-    /// free.
+    /// The second half: writes what was submitted to the store, however long that takes, and releases the data folder.
     pub async fn close(&self) {
         if let Err(error) = self.0.uses.write(true).await {
             tracing::debug!(%error, "cannot note when keys were last used");

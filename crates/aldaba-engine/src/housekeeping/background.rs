@@ -1,16 +1,16 @@
-//! The tasks that run beside requests, all of them, and what happens when one panics.
+//! All background tasks, and what happens when one panics.
 //!
 //! | name | what it does | after a panic |
 //! | --- | --- | --- |
 //! | `dispatcher` | owns the lanes | not restarted: the engine has failed, and the process ends; what was accepted is on disk |
-//! | `retention` | removes what is no longer kept | a new round |
-//! | `orphans` | ends what waits for deleted applications | walks all deleted applications again |
-//! | `stop-dates` | ends what waits past its stop date | walks all endpoints again |
-//! | `places` | gives messages for later their places at ordered endpoints | looks for them all again |
+//! | `retention` | removes data whose retention period is over | a new round |
+//! | `orphans` | ends the pending deliveries of deleted applications | walks all deleted applications again |
+//! | `stop-dates` | ends deliveries past their stop date | walks all endpoints again |
+//! | `places` | gives deliveries of ordered endpoints their sequence numbers | searches for all of them again |
 //! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |
-//! | `clock-watch` | keeps on disk what a trusted clock has shown | goes on |
+//! | `clock-watch` | stores the time of a trusted clock | goes on |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
-//! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic rests, the others do not wait for it |
+//! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
@@ -38,20 +38,20 @@ pub(crate) const LANE_READS: &str = "lane-reads";
 pub(crate) const REPLAYS: &str = "replays";
 pub(crate) const CONNECTION_AGES: &str = "connection-ages";
 
-/// The only way in which a background task ends by itself: there is nothing left to work on.
+/// The end of a background task without a panic: the store is closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreClosed;
 
-/// A task that runs for as long as the engine does.
+/// A task that runs as long as the engine.
 pub(crate) trait Task: Send + 'static {
     const NAME: &'static str;
 
-    /// Runs until the store is closed. After a panic it is called again, so it must not rely on what a former run has
-    /// left half done.
+    /// Runs until the store is closed. After a panic it is called again, so it must not rely on unfinished work of an earlier
+    /// run.
     fn run(&mut self) -> impl Future<Output = StoreClosed> + Send;
 }
 
-/// Starts background tasks, restarts those that panic, and knows which have been restarted lately. Clones share all of it.
+/// Starts background tasks, restarts those that panic, and knows which were restarted lately. Clones share the state.
 #[derive(Clone)]
 pub struct Background {
     clock: Arc<dyn Clock>,
@@ -75,12 +75,12 @@ impl Background {
         self.running.lock().push(supervised.abort_handle());
     }
 
-    /// Ends what was started, wherever it is.
+    /// Stops all tasks, wherever they are.
     pub(crate) fn stop(&self) {
         self.running.lock().drain(..).for_each(|task| task.abort());
     }
 
-    /// Runs something to its end, from the beginning again when it panics.
+    /// Runs work to its end. After a panic it starts from the beginning.
     pub async fn supervised<T, F>(&self, name: &'static str, mut run: impl FnMut() -> F + Send) -> T
     where
         F: Future<Output = T> + Send,
@@ -93,12 +93,12 @@ impl Background {
         }
     }
 
-    /// Notes a panic that its task has caught by itself; returns how long it should wait.
+    /// Records a panic that a task has caught itself. Returns how long it should wait.
     pub(crate) fn panicked(&self, name: &'static str, panic: &(dyn Any + Send)) -> Duration {
         self.restarts.panicked(name, panic, self.clock.monotonic())
     }
 
-    /// Those that panicked and have not run well for long enough since then.
+    /// The tasks that panicked and have not run well for long enough since then.
     pub fn restarted(&self) -> Vec<RestartedTask> {
         self.restarts.recent(self.clock.monotonic())
     }

@@ -1,10 +1,9 @@
-//! Whether the clock can be trusted to end and to remove things.
+//! Whether the clock can be trusted to end and remove things by time.
 //!
-//! What is removed too early cannot be brought back. So the newest moment that a trusted clock has shown is kept
-//! on disk, and the clock is compared with it: at the start, and while the engine runs. A clock that is more than a
-//! day off is not trusted. Nothing is removed and nothing ends by time until it is mended, has run steadily for
-//! long enough, or the operator trusts it. The reference moves only while the clock is trusted: a wrong clock cannot
-//! move it.
+//! Removed data cannot be brought back. So the newest moment that a trusted clock has shown is stored, and the clock is
+//! compared with it at the start and while the engine runs. A clock that is more than a day off is not trusted. Nothing is
+//! removed and nothing ends by time until the clock is corrected, has run steadily for long enough, or the operator trusts it.
+//! The reference moves only while the clock is trusted.
 
 mod record;
 mod watch;
@@ -23,7 +22,7 @@ use tokio::sync::Notify;
 /// The name of the setting that keeps the [`ClockRecord`].
 pub const CLOCK_SETTING: &str = "clock";
 
-/// Judges the machine's clock. Clones share the state. The default one trusts every clock.
+/// Decides about the machine's clock. Clones share the state. The default one trusts every clock.
 #[derive(Clone, Debug, Default)]
 pub struct ClockTrust(Option<Arc<SharedTrust>>);
 
@@ -32,32 +31,31 @@ struct SharedTrust {
     machine: Arc<dyn Clock>,
     trust_after: Duration,
     state: Mutex<TrustState>,
-    /// Told when the clock has leapt: that is noted at once, in case the process is killed soon.
+    /// Notified when the clock has jumped: that is stored at once, in case the process ends soon.
     leapt: Notify,
 }
 
 #[derive(Debug)]
 struct TrustState {
     record: ClockRecord,
-    /// The monotonic clock when the record was last brought up to date.
+    /// The monotonic clock at the last update of the record.
     looked: Duration,
 }
 
-/// What is thought of the clock.
+/// The state of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {
     pub trusted: bool,
-    /// What it shows.
+    /// The time that it shows.
     pub shown: Timestamp,
-    /// What it was expected to show, by the last moment that was trusted and the time run since.
+    /// The time that was expected, by the last trusted moment and the time run since.
     pub expected: Timestamp,
-    /// How long it still has to run steadily to be trusted.
+    /// How long it must still run steadily to be trusted.
     pub trusted_in: Duration,
 }
 
 impl ClockTrust {
-    /// Compares the clock with the record of the last run. `newest`: when something last happened, for a store that
-    /// has no record yet.
+    /// Compares the clock with the record of the last run. `newest`: the newest moment in a store without a record.
     pub(crate) fn starting(
         machine: Arc<dyn Clock>,
         record: Option<ClockRecord>,
@@ -77,13 +75,12 @@ impl ClockTrust {
         Self(Some(Arc::new(inner)))
     }
 
-    /// Whether things may end and be removed because of the time that the clock shows.
+    /// Whether things may end and be removed by the time of the clock.
     pub(crate) fn may_end_by_time(&self) -> bool {
         self.look().is_none_or(|record| record.is_trusted())
     }
 
-    /// What the clock should show, as far as is known: for what ends a while after a hand has ended it, and neither
-    /// sooner nor later because the clock is wrong. `now`: what it shows.
+    /// The probable true time, for what an operator has ended with a delay. `now`: the time that the clock shows.
     pub(crate) fn believed(&self, now: Timestamp) -> Timestamp {
         match self.look() {
             Some(record) if !record.is_trusted() => record.expected(),
@@ -103,7 +100,7 @@ impl ClockTrust {
         })
     }
 
-    /// The operator says that the clock is right.
+    /// The operator trusts the clock.
     pub(crate) fn trust(&self) {
         let (Some(inner), Some(before)) = (&self.0, self.look()) else { return };
         let shown = inner.machine.now();
@@ -114,7 +111,7 @@ impl ClockTrust {
         }
     }
 
-    /// Resolves when the clock has leapt, or is right again.
+    /// Resolves when the clock has jumped, or is right again.
     pub(super) async fn leapt(&self) {
         match &self.0 {
             Some(inner) => inner.leapt.notified().await,
@@ -163,8 +160,8 @@ impl SharedTrust {
     }
 }
 
-/// The clock that the engine goes by: the machine's, but not behind what a trusted one has shown. A clock that starts
-/// in 1970 would stamp what it takes in so that it is removed as soon as the clock is right.
+/// The engine's clock: the machine's, but never behind the time that a trusted clock has shown. Otherwise a clock that starts
+/// in 1970 would stamp new messages so that they are removed as soon as the clock is right.
 #[derive(Debug)]
 pub(crate) struct TrustedClock(pub(crate) ClockTrust, pub(crate) Arc<dyn Clock>);
 
@@ -183,7 +180,7 @@ impl Clock for TrustedClock {
     }
 }
 
-/// How far two moments are apart, for people.
+/// The difference between two moments, for people.
 fn off_by(shown: i64, expected: i64) -> String {
     let hours = shown.saturating_sub(expected) / 3_600_000;
     let (direction, hours) = if hours < 0 { ("behind", -hours) } else { ("ahead", hours) };

@@ -1,12 +1,11 @@
 //! Corrects due times that a wrong clock has stored.
 //!
-//! A clock that goes back leaves deliveries behind that are due tomorrow, or in twenty years, though nobody asked
-//! for that. No sweep finds them before. So the store is searched for them at the start, and whenever the clock has
-//! gone back. Only what a clock that was ahead can have stored is corrected ([`Delivery::corrected`]): a retry that
-//! was planned under a policy with longer delays keeps its moment.
+//! A clock that goes back leaves deliveries behind that are due tomorrow, or in twenty years, and no sweep finds them before.
+//! So the store is searched at the start, and whenever the clock has gone back. Only due times that a clock ahead can have
+//! stored are corrected ([`Delivery::corrected`]): a retry under a policy with longer delays keeps its due time.
 
 use crate::housekeeping::background::{StoreClosed, Task};
-use crate::scheduling::{Event, Inbox};
+use crate::scheduling::{Inbox, SchedulingEvent};
 use crate::{Clock, ClockTrust, Entropy, Policies};
 use aldaba_delivery::{AppId, Delivery, EndpointId, StoredDue, Timestamp};
 use aldaba_store::{Change, Changed, Done, Error, FutureDelivery, LanePosition, Rescheduled, Seq, Store};
@@ -15,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Deliveries that one read looks at, and one write corrects at most.
+/// Deliveries of one read, and of one write.
 const PAGE: usize = 500;
-/// How long until a read or a write that failed is tried again.
+/// How long until a failed read or write is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct DueTimes {
@@ -27,9 +26,9 @@ pub(crate) struct DueTimes {
     pub(crate) trust: ClockTrust,
     pub(crate) policies: Policies,
     pub(crate) inbox: Inbox,
-    /// Told by the dispatcher.
+    /// Notified by the dispatcher.
     pub(crate) clock_went_back: Arc<Notify>,
-    /// The clock has gone back since some of what is stored.
+    /// The clock has gone back since some due times were stored.
     pub(crate) clock_was_ahead: bool,
 }
 
@@ -58,7 +57,7 @@ impl Task for DueTimes {
 }
 
 impl DueTimes {
-    /// Walks everything that is not due yet. Returns how many due times it has corrected.
+    /// Walks all deliveries that are not due yet. Returns how many due times were corrected.
     pub(crate) async fn run_once(&self, now: Timestamp) -> Result<usize, Error> {
         let (mut corrected, mut after) = (0, LanePosition { due_at: now, seq: Seq(i64::MAX) });
         let trusted = self.trust.may_end_by_time();
@@ -81,7 +80,7 @@ impl DueTimes {
         }
     }
 
-    /// What a delivery's due time should be; `None`: what it is.
+    /// The corrected due time of a delivery. `None`: it is right.
     fn corrected(&self, row: &FutureDelivery, now: Timestamp, trusted: bool) -> Option<Rescheduled> {
         let FutureDelivery { waiting: was, endpoint, org, policy, deliver_at, tried_at, .. } = row;
         let policy = self.policies.of(*org, policy);
@@ -101,7 +100,7 @@ impl DueTimes {
         })
     }
 
-    /// The lanes hear of it in the order of the commits, as of everything else.
+    /// Lanes are told in the order of the commits.
     async fn write(
         &self,
         deliveries: Vec<Rescheduled>,
@@ -111,7 +110,7 @@ impl DueTimes {
         let inbox = self.inbox.clone();
         let done = Done::new(move |result: Result<Changed, Error>| {
             if result.is_ok() {
-                inbox.send(Event::Rescheduled(lanes));
+                inbox.send(SchedulingEvent::Rescheduled(lanes));
             }
             drop(answer.send(result));
         });

@@ -1,8 +1,8 @@
-//! Deleting what a message says, or what came back, for good.
+//! Deletes the payload of a message or the response of an attempt for good.
 //!
-//! The payload goes in one commit. What waits of the message has nothing left to send: it ends at once, in the dead
-//! letter, with its reason. If the server stops in between, each of them ends at its turn, when its payload is looked
-//! for. An attempt that is on the wire is let go its way.
+//! The payload is deleted in one commit. Pending deliveries of the message have nothing left to send: they end at once in the
+//! dead letter, with that reason. If the server stops in between, each of them ends when it is selected. A request in flight is
+//! not stopped.
 
 use crate::scheduling::{Cancel, Cancelled};
 use crate::{ChangeError, Engine};
@@ -10,14 +10,13 @@ use aldaba_delivery::{AppId, AttemptId, MessageId, Reason};
 use aldaba_store::{Actor, DeliveryStatus, Error};
 use std::sync::Arc;
 
-/// How many deliveries are ended in one commit.
+/// Deliveries that end in one commit.
 const SLICE: usize = 250;
 /// How often deliveries are read again that keep changing.
 const TRIES: usize = 8;
 
 impl Engine {
-    /// Deletes the payload of a message. When this returns, nothing of it leaves any more, but for requests that
-    /// were on the wire already.
+    /// Deletes the payload of a message. When this returns, no further request sends it.
     pub async fn expunge_message(
         &self,
         actor: &Arc<Actor>,
@@ -36,7 +35,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes what came back to an attempt.
+    /// Deletes the response of an attempt.
     pub async fn expunge_attempt(
         &self,
         actor: &Arc<Actor>,
@@ -46,14 +45,14 @@ impl Engine {
         self.directory().by(actor).expunge_attempt(app, message, attempt).await
     }
 
-    /// Ends what waits; `false`: some of it has changed meanwhile.
+    /// Ends the pending deliveries. `false`: some of them have changed meanwhile.
     async fn end(&self, waiting: &[Cancel]) -> Result<bool, Error> {
         let mut settled = true;
         for slice in waiting.chunks(SLICE) {
             match self.cancel_as(None, slice.to_vec(), Reason::PayloadDeleted).await {
                 Ok(fates) => settled &= !fates.contains(&Cancelled::Changed),
                 Err(Error::Closed) => return Err(Error::Closed),
-                // The payload is gone, and its lanes have let go of it: what is left ends at its turn.
+                // The payload is deleted: the rest ends when it is selected.
                 Err(error) => {
                     tracing::warn!(%error, "deliveries without a payload will end at their turns");
                 }
@@ -64,5 +63,5 @@ impl Engine {
 }
 
 fn cancel(app: AppId, delivery: &DeliveryStatus) -> Option<Cancel> {
-    Some(Cancel { app, endpoint: delivery.endpoint, waiting: delivery.waiting()? })
+    Some(Cancel { app, endpoint: delivery.endpoint, pending: delivery.waiting()? })
 }

@@ -1,4 +1,4 @@
-//! What runs beside requests: the list of background tasks, and the tasks that have no stage of their own.
+//! Background tasks: the list of all, and those that belong to no stage.
 
 pub(crate) mod background;
 mod clock_trust;

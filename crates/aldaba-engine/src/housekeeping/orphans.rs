@@ -1,34 +1,34 @@
-//! Ends what waits for the endpoints of deleted applications.
+//! Ends the pending deliveries of deleted applications.
 //!
-//! Nothing is sent to them any more from the moment the lanes have heard of it; but what was to be sent later is still on
-//! disk, and there may be very much of it. It ends in slices with pauses between them, so that nobody else feels it. A
-//! walk that a crash has cut off is begun again by the next start.
+//! Nothing is sent to their endpoints as soon as the dispatcher knows of the deletion. Deliveries that are due later are still
+//! on disk, possibly very many. They end in slices with pauses, so that nothing else is delayed. A walk that a crash has
+//! interrupted starts again after the next start.
 
 use crate::Clock;
 use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Cancel, Cancelled};
-use crate::scheduling::{Event, Inbox};
+use crate::scheduling::{Inbox, SchedulingCommand, SchedulingEvent};
 use aldaba_delivery::{AppId, Reason};
 use aldaba_store::{Error, OrphansPage, OrphansQuery, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Endpoints and deliveries that one read looks at.
+/// Endpoints and deliveries of one read.
 const SEARCH_ROWS: usize = 1000;
 /// Deliveries that end in one commit.
 const MAX_ENDED_PER_COMMIT: usize = 100;
-/// The shortest pause after a slice or a read. What takes longer is followed by a pause that is longer as well.
+/// The shortest pause after a slice or a read. A longer slice is followed by a longer pause.
 const MIN_SLICE_PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_FACTOR: u32 = 2;
-/// How long until something that the store could not do is tried again.
+/// How long until a failed read or write is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Orphans {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) inbox: Inbox,
-    /// Applications that were deleted.
+    /// Deleted applications.
     pub(crate) deleted: mpsc::UnboundedReceiver<AppId>,
 }
 
@@ -49,7 +49,7 @@ impl Task for Orphans {
 }
 
 impl Orphans {
-    /// Of one application, or of all that are deleted. `Err`: the store is closed.
+    /// Ends the deliveries of one application, or of all deleted ones. `Err`: the store is closed.
     async fn until_done(&self, app: Option<AppId>) -> Result<(), Error> {
         loop {
             let end = match app {
@@ -87,8 +87,8 @@ impl Orphans {
             let began = self.clock.monotonic();
             let page = self.store.orphans(OrphansQuery { app, after, limit: SEARCH_ROWS }).await?;
             if !page.waiting.is_empty() {
-                // At a start the lanes have not heard of it yet.
-                self.inbox.send(Event::ApplicationDeleted(app));
+                // After a start the dispatcher does not know of the deletion yet.
+                self.inbox.send(SchedulingEvent::ApplicationDeleted(app));
             }
             self.pause(began).await;
             if !self.end(app, &page).await? {
@@ -101,17 +101,18 @@ impl Orphans {
         }
     }
 
-    /// `false`: something was not what it was when it was read, and must be read again.
+    /// Ends deliveries. `false`: some have changed since they were read, and must be read again.
     async fn end(&self, app: AppId, page: &OrphansPage) -> Result<bool, Error> {
         let mut as_read = true;
         for slice in page.waiting.chunks(MAX_ENDED_PER_COMMIT) {
             let began = self.clock.monotonic();
             let cancel =
-                |(endpoint, waiting): &(_, _)| Cancel { app, endpoint: *endpoint, waiting: *waiting };
+                |(endpoint, waiting): &(_, _)| Cancel { app, endpoint: *endpoint, pending: *waiting };
             let slice = slice.iter().map(cancel).collect();
-            let fates = self.inbox.ask(|answer| Event::Cancel(None, slice, Reason::OF_DELETION, answer));
+            let fates =
+                self.inbox.ask(|answer| SchedulingCommand::Cancel(None, slice, Reason::OF_DELETION, answer));
             let fates = fates.await.unwrap_or(Err(Error::Closed))?;
-            // One in flight is its lane's business: whatever comes of it, it is not sent again.
+            // A delivery in flight is not sent again, whatever its attempt comes to.
             as_read &= !fates.contains(&Cancelled::Changed);
             self.pause(began).await;
         }

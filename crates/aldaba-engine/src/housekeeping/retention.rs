@@ -1,9 +1,8 @@
-//! Removes what is no longer kept, a little at a time.
+//! Removes data whose retention period is over, a little at a time.
 //!
-//! The store knows how: each step of [`Retention::expire`](aldaba_store::Retention::expire) finds something or removes a slice
-//! of what was found. This task says what is kept and for how long, takes one step after the other, and makes a pause after
-//! each slice, so that neither accepting nor delivering feels it. A round that is cut off, by an error or a crash, is begun
-//! again: everything that it had to do is still to be found.
+//! The store has the rules for removal: each step of [`Retention::expire`](aldaba_store::Retention::expire) finds expired data
+//! or removes a slice of it. This task provides the periods, runs one step after another, and pauses after each slice, so that
+//! accepting and delivering are not delayed. An interrupted round starts again: everything is still to be found.
 
 mod steady;
 mod sums;
@@ -23,22 +22,22 @@ use steady::Steady;
 
 /// The store ends a slice earlier when its time is over.
 const BUDGET: RetentionBudget = RetentionBudget { found: 2000, rows: 5000, slice: 100 };
-/// The shortest pause between two slices. A longer slice is followed by a pause that is longer as well.
+/// The shortest pause between two slices. A longer slice is followed by a longer pause.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_FACTOR: u32 = 4;
-/// How long until a slice is tried again that the store had no room for.
+/// How long until a slice is repeated that the store had no capacity for.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The share of its time that a round may take of the time between two rounds.
+/// The share of the time between two rounds that a round may take.
 const MAX_TIME_SHARE: u32 = 50;
 
-/// What is kept for how long, where no policy says so, and how often to look.
+/// The retention periods that no policy sets, and how often to search.
 #[derive(Clone, Copy, Debug)]
 pub struct RetentionOptions {
-    /// Its span for delivered ones is that of messages which went to nobody, too.
+    /// Its period for delivered messages also applies to messages without deliveries.
     pub defaults: RetentionDefaults,
     /// Counters of endpoints per minute.
     pub counters: Duration,
-    /// Replays that have ended. One is kept for as long as the idempotency key that it was started with, too.
+    /// Ended replays. One is kept at least as long as its idempotency key.
     pub replays: Duration,
     /// Rows of the audit log.
     pub audit: Duration,
@@ -111,7 +110,7 @@ impl Task for Retention {
                     }
                 }
             }
-            // Where there is very much to look at, it is looked at less often.
+            // A long round is followed by a longer pause.
             let took = self.clock.monotonic().saturating_sub(begun);
             pause = self.options.interval.max(took.saturating_mul(MAX_TIME_SHARE));
         }
@@ -119,7 +118,7 @@ impl Task for Retention {
 }
 
 impl Retention {
-    /// One round: what was removed, and whether it came to its end.
+    /// Runs one round. Returns what was removed, and whether the round was finished.
     pub(crate) async fn run_once(&mut self, now: Timestamp) -> (RemovedCounts, Result<(), Error>) {
         let mut removed = RemovedCounts::default();
         let end = self.round(now, &mut removed).await;
@@ -132,7 +131,7 @@ impl Retention {
         self.walk.begin_again();
         while !self.walk.is_over() {
             let expired = match self.store.expire(self.walk.clone(), rules.clone(), now, BUDGET).await {
-                // The writer has better things to do; what was found is still to go.
+                // The writer is busy; what was found is still to be removed.
                 Err(Error::Busy) if self.walk.is_removing() => {
                     tokio::time::sleep(BUSY_RETRY_DELAY).await;
                     continue;
@@ -155,7 +154,7 @@ impl Retention {
             policies: self.policies.retention(),
             defaults,
             counters,
-            // A repeat of the request that started one must still find it.
+            // A repeat of the request that started it must still find it.
             replays: replays.max(self.idempotency_kept),
             audit,
             gates: GATE_RETENTION,

@@ -1,17 +1,33 @@
 //! What is to be written of an event, by one version of its application.
 
-use super::{Direct, Intake, NewEvent, Quotas, SendError};
+use super::{Direct, Intake, NewEvent, SendError};
 use crate::intake::matching::{MAX_INLINE_MATCH_COST, match_cost, matching_endpoints};
-use aldaba_delivery::{MessageId, Timestamp};
-use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Subscription, Tenant};
+use aldaba_delivery::{MessageId, OrgId, Timestamp};
+use aldaba_store::{Accept, Content, IdempotencyKey, NewDelivery, NewMessage, Quota, Subscription, Tenant};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far ahead an event may be handed in.
+/// How far ahead a message may be scheduled.
 const MAX_DELIVER_AT_DELAY: Duration = Duration::from_secs(366 * 24 * 3600);
 
+/// How many messages may be sent on a day (UTC). `None`: any number. The store counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// By all applications of an organization together.
+    pub organization: Option<u64>,
+    pub application: Option<u64>,
+}
+
+impl Quotas {
+    pub(super) fn of(self, org: OrgId) -> Option<Quota> {
+        let Self { organization, application } = self;
+        let any = organization.is_some() || application.is_some();
+        any.then_some(Quota { org, organization, application })
+    }
+}
+
 impl Intake {
-    /// All of it.
+    /// The message with its deliveries.
     pub(super) async fn matched(
         &self,
         tenant: &Arc<Tenant>,
@@ -26,7 +42,7 @@ impl Intake {
         Accept { deliveries, quota: quotas.of(tenant.application.org), ..accept }
     }
 
-    /// The same without deliveries, for what is to be refused.
+    /// The message without deliveries.
     pub(super) fn unmatched(
         &self,
         tenant: &Tenant,
@@ -61,7 +77,7 @@ impl Intake {
         }
     }
 
-    /// The deliveries of an event, found aside where that may take long.
+    /// The deliveries of an event. Expensive matching runs on the blocking pool.
     pub(super) async fn match_one(
         &self,
         tenant: &Arc<Tenant>,
@@ -76,9 +92,9 @@ impl Intake {
     }
 }
 
-/// What a source has taken in is told apart by its sender's ids, so that nobody else may give any there. What is for one
-/// endpoint alone is an example, and has none.
-pub(super) fn takes(tenant: &Tenant, event: &NewEvent) -> Result<(), SendError> {
+/// Refuses other events for an application of a source: their event ids could be mistaken for those of the source's sender.
+/// An example for one endpoint has no event id.
+pub(super) fn check_source(tenant: &Tenant, event: &NewEvent) -> Result<(), SendError> {
     match tenant.source {
         Some(source) if event.source.is_none() && event.only_for.is_none() => {
             Err(SendError::OfSource(source))
@@ -102,8 +118,8 @@ fn deliveries(tenant: &Tenant, event: &NewEvent, due_at: Timestamp) -> Vec<NewDe
     matching_endpoints(tenant, &facts).filter(is_for).map(delivery).collect()
 }
 
-/// Whether what is to be delivered later can be.
-pub(super) fn can_wait(accept: &Accept) -> Result<(), SendError> {
+/// Refuses a delivery time that is too far ahead.
+pub(super) fn check_delay(accept: &Accept) -> Result<(), SendError> {
     match accept.message.deliver_at {
         Some(deliver_at) if deliver_at > accept.message.created_at + MAX_DELIVER_AT_DELAY => {
             Err(SendError::TooFarAhead)

@@ -1,24 +1,26 @@
 //! Whether payloads fit their event types.
 
-use super::{Intake, NewEvent};
+use super::{Intake, IntakeItem, SendError};
 use crate::configuration::{CheckBudget, CheckError, Schemas};
 use aldaba_store::ApplicationRef;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Bytes of payloads that are checked against schemas on the thread that has them; more would make others wait.
+/// Payload bytes that are checked on the calling thread; more would delay other requests.
 const MAX_INLINE_CHECK_BYTES: usize = 16 << 10;
 
 impl Intake {
-    /// What is wrong with the payloads of events, by their types. A type that nobody has described takes everything.
-    /// What is quickly found out is found out at once, the rest aside, and all of it within one allowance.
-    pub(super) async fn check(&self, which: &ApplicationRef, events: &[NewEvent]) -> Vec<Option<CheckError>> {
-        let mut unfit = vec![None; events.len()];
-        let checks = events.iter().enumerate().filter_map(|(index, event)| {
+    /// Sets a refusal on each event whose payload does not fit its type. A type without a schema accepts every payload. Quick
+    /// checks run at once, the rest on the blocking pool, all within one budget.
+    pub(super) async fn check(&self, which: &ApplicationRef, items: &mut [IntakeItem<'_>]) {
+        let checks = items.iter().enumerate().filter_map(|(index, IntakeItem { event, .. })| {
             let schemas = self.event_types.checked(which.org, &event.event_type)?;
             Some(Check { index, schemas, version: event.version.clone(), payload: event.payload.clone() })
         });
         let mut checks: Vec<_> = checks.collect();
+        let mut refuse = |index: usize, problem: Option<CheckError>| {
+            items[index].refusal = problem.map(SendError::Unfit);
+        };
         let bytes: usize = checks.iter().map(|check| check.payload.len()).sum();
         if bytes <= MAX_INLINE_CHECK_BYTES {
             let (mut budget, mut done) = (CheckBudget::inline(), 0);
@@ -28,29 +30,28 @@ impl Intake {
                 if found == Some(CheckError::Unchecked) {
                     break;
                 }
-                unfit[check.index] = found;
+                refuse(check.index, found);
                 done += 1;
             }
             checks.drain(..done);
         }
         if checks.is_empty() {
-            return unfit;
+            return;
         }
-        let aside = move || {
+        let run_all = move || {
             let mut budget = CheckBudget::for_request(bytes);
             let check = |check: Check| (check.index, check.run(&mut budget));
             checks.into_iter().map(check).collect::<Vec<_>>()
         };
-        for (index, found) in self.checking.run(aside).await {
-            unfit[index] = found;
+        for (index, found) in self.checking.run(run_all).await {
+            refuse(index, found);
         }
-        unfit
     }
 }
 
-/// The payload of an event, and what it is to fit.
+/// The payload of an event, and the schemas of its type.
 struct Check {
-    /// The place of the event among others.
+    /// The event's index.
     index: usize,
     schemas: Arc<Schemas>,
     version: Option<Arc<str>>,

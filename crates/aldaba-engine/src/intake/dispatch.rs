@@ -1,5 +1,5 @@
-//! Sending to an address that is no endpoint. The address becomes one that is on no list and hears of no event, so that
-//! everything else (its lane, the history, replays) is as for any other ([ADR 12](../../../../docs/adr/0012-addresses.md)).
+//! Sends to an address that is no endpoint. The address is stored as an endpoint that is in no list and matches no event, so
+//! that its lane, history and replays work as for any other ([ADR 12](../../../../docs/adr/0012-addresses.md)).
 
 use crate::intake::{Direct, NewEvent, SendError, SendReceipt};
 use crate::{EndpointHeaders, Engine, Secrets};
@@ -7,21 +7,21 @@ use aldaba_delivery::{AppId, EndpointId, Health};
 use aldaba_signature::SigningKey;
 use aldaba_store::{ApplicationRef, Endpoint, EndpointConfig};
 
-/// What to send, where to, and how.
+/// A message for one address.
 #[derive(Clone, Debug)]
 pub struct NewDispatch {
-    /// Vetted, and without credentials.
+    /// Checked, and without credentials.
     pub url: String,
     /// User and password, sent as basic authentication.
     pub credentials: Option<(String, String)>,
     pub policy: String,
     /// `None`: the server's default.
     pub profile: Option<String>,
-    /// What signs; `None`: the application's key for whatever it dispatches.
+    /// The signing key. `None`: the application's key for dispatches.
     pub key: Option<SigningKey>,
-    /// They go out with this alone.
+    /// They are sent with this message alone.
     pub headers: EndpointHeaders,
-    /// The job whose end it tells of.
+    /// The job whose end it reports.
     pub job: Option<String>,
     pub event: NewEvent,
 }
@@ -47,8 +47,8 @@ impl From<SendError> for DispatchError {
 }
 
 impl Engine {
-    /// Accepts something for an address. When this returns [`SendReceipt`], it is on disk and will be delivered. The id is the
-    /// address's: the same for all that goes there in the same way.
+    /// Accepts a message for an address. When this returns [`SendReceipt`], it is on disk and will be delivered. The id is that
+    /// of the address: the same for the same URL, key, policy and profile.
     pub async fn dispatch(
         &self,
         which: &ApplicationRef,
@@ -69,17 +69,17 @@ impl Engine {
         let entropy = &*self.intake().entropy;
         let sealed_headers = self.vault().seal_headers(app, id, &headers, entropy);
         event.direct = Some(Direct { address: Box::new(address), job, sealed_headers });
-        // By its id: a name may have been given to another application in the meantime.
+        // By id: the name may belong to another application by now.
         let same = ApplicationRef { org: which.org, key: app.to_string() };
         Ok((self.send(&same, event).await?, id))
     }
 
-    /// What signs whatever an application dispatches without a key of its own.
+    /// The key of an application for dispatches without a key of their own.
     pub fn dispatch_key(&self, app: AppId) -> SigningKey {
         self.vault().dispatch_key(app)
     }
 
-    /// Its id follows from all that tells it from others, so that nobody has to look for it.
+    /// The id is computed from everything that identifies the address, so no look-up is needed.
     fn address(&self, which: &ApplicationRef, app: AppId, dispatch: NewDispatch) -> Endpoint {
         let NewDispatch { url, credentials, policy, profile, key, .. } = dispatch;
         let secret = key.as_ref().map(SigningKey::secret_text);

@@ -1,14 +1,14 @@
-//! An event of a source that its sender repeats, after its forwarding has failed, is forwarded again.
+//! Forwards an event of a source again when its sender repeats it after a failed forwarding.
 
 use super::{Intake, NewEvent, SendError};
-use crate::scheduling::{Event, QueuedDelivery};
+use crate::scheduling::{QueuedDelivery, SchedulingEvent};
 use aldaba_delivery::{EndpointId, MessageId};
 use aldaba_store::{ApplicationRef, Done, Error, EventState, PendingDelivery, ReopenEvent};
 use tokio::sync::oneshot;
 
 impl Intake {
-    /// Whether anything was opened: it is on disk then, and will be sent. A crash before the commit leaves the event as it
-    /// was, and the sender without an answer.
+    /// Opens new rounds of an event. `true`: rounds were opened, are on disk, and will be sent. A crash before the commit
+    /// leaves the event as it was, and the sender without an answer.
     pub(crate) async fn reopen(
         &self,
         which: &ApplicationRef,
@@ -17,7 +17,7 @@ impl Intake {
     ) -> Result<bool, SendError> {
         let tenant = self.directory.tenant(which).await?.ok_or(SendError::NotFound)?;
         let app = tenant.application.id;
-        // Most repeats are of events that have not failed: those cost no write.
+        // Most repeated events have not failed. They cost no write.
         let found = self.store.source_event(app, message.to_string()).await?;
         if found.is_none_or(|event| event.state() != EventState::Failed) {
             return Ok(false);
@@ -28,12 +28,13 @@ impl Intake {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
         let done = Done::new(move |result: Result<Vec<(EndpointId, PendingDelivery)>, Error>| {
-            // Lanes hear of it in the order of the commits.
+            // Lanes are told in the order of the commits.
             if let Ok(opened) = &result
                 && !opened.is_empty()
             {
-                let offer = |&(endpoint, waiting)| QueuedDelivery { endpoint, waiting, content: None };
-                inbox.send(Event::Accepted(app, opened.iter().map(offer).collect()));
+                let offer =
+                    |&(endpoint, waiting)| QueuedDelivery { endpoint, pending: waiting, content: None };
+                inbox.send(SchedulingEvent::Accepted(app, opened.iter().map(offer).collect()));
             }
             let _ = answer.send(result);
         });

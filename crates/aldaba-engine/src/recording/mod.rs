@@ -1,3 +1,52 @@
-//! Decides what the end of an attempt means, and hands the record to the store.
+//! From the end of an attempt to its record, in three steps:
+//!
+//! 1. [decide]: outcome → class → transition, in the attempt's own task.
+//! 2. [plan]: merges the decision into the endpoint's health and the gates, and adds the [notices]; in the dispatcher's
+//!    task, which owns both.
+//! 3. [`Recorder::submit`]: one durable write. The lane is told when it is on disk.
 
-pub(crate) mod recorder;
+mod decide;
+mod notices;
+mod plan;
+
+pub(crate) use decide::{DecidedAttempt, RequestResult};
+pub(crate) use notices::expired_notice;
+pub(crate) use plan::ended_unsent;
+
+use crate::housekeeping::OperationalListeners;
+use crate::scheduling::{Inbox, SchedulingEvent};
+use aldaba_store::{Done, Error, PendingDelivery, Record, Recorded, Store};
+use std::sync::Arc;
+
+/// Plans the records of attempts and submits them to the store.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) inbox: Inbox,
+    pub(crate) listeners: OperationalListeners,
+}
+
+/// A record, and whether the store has written it.
+pub(crate) struct RecordResult {
+    pub(crate) record: Record,
+    /// How the delivery is pending afterwards, if it is.
+    pub(crate) next: Option<PendingDelivery>,
+    pub(crate) result: Result<Recorded, Error>,
+}
+
+impl Recorder {
+    /// Submits a record to the store. `next`: how the delivery is pending afterwards, if it is.
+    pub(crate) fn submit(&self, record: Record, next: Option<PendingDelivery>) {
+        let inbox = self.inbox.clone();
+        let copy = record.clone();
+        let notices_pending = (!record.notices.is_empty()).then(|| self.listeners.notices_pending.clone());
+        let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
+            if let Some(notices_pending) = notices_pending {
+                notices_pending.notify_one();
+            }
+            let result = result.map(|mut results| results.pop().unwrap_or(Recorded::Fenced));
+            inbox.send(SchedulingEvent::Recorded(Box::new(RecordResult { record: copy, next, result })));
+        });
+        self.store.record(vec![record], done);
+    }
+}

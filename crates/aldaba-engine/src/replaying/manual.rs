@@ -1,15 +1,14 @@
-//! One attempt by hand. Success settles its delivery; failure changes nothing but the history.
+//! A manual attempt: one attempt of a delivery that a person asks for. Success settles the delivery; a failure changes
+//! nothing but the history.
 //!
-//! The caller waits for the attempt, so nothing has to be promised before it is made. A delivery that waits is
-//! taken out of its lane meanwhile: no other attempt of it can be under way.
+//! The caller waits for the attempt, so nothing has to be promised before it is made. A pending delivery is reserved
+//! meanwhile: no other attempt of it can start.
 
 mod permits;
 
 use crate::configuration::IdempotencyDigest;
-use crate::delivering::Target;
-use crate::delivering::{AttemptRequest, Sender};
-use crate::scheduling::LaneClass;
-use crate::scheduling::{Event, Inbox};
+use crate::delivering::{AttemptRequest, Sender, Target};
+use crate::scheduling::{Inbox, LaneClass, SchedulingCommand, SchedulingEvent};
 use crate::{Clock, Policies, Profiles, Vault};
 use aldaba_delivery::{AttemptId, Class, EndpointId, MessageId, Timestamp, Transition, Verdict};
 use aldaba_store::{
@@ -24,24 +23,24 @@ use tokio::sync::oneshot;
 
 pub(crate) use permits::ManualPermits;
 
-/// How long until a result that the store had no room for is handed in again.
+/// How long until a result that the store could not write is submitted again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResendError {
-    #[error("an attempt of this delivery is being made")]
+    #[error("an attempt of this delivery is in flight")]
     InFlight,
-    #[error("the endpoint gets its messages in order, and this one waits for its turn")]
+    #[error("the endpoint gets its messages in order, and this one waits for an earlier one")]
     InOrder,
     #[error("the endpoint is disabled")]
     Disabled,
-    #[error("the endpoint is gone")]
+    #[error("the endpoint was deleted")]
     NoEndpoint,
-    #[error("the payload is gone")]
+    #[error("the payload was removed")]
     NoPayload,
     #[error("the message has headers of its own, which are for another address")]
     ForAnother,
-    #[error("as many attempts are made by hand as can be")]
+    #[error("too many manual attempts are in flight")]
     TooMany,
     #[error("nothing is sent now: the server is stopping, or cannot write results")]
     Paused,
@@ -49,8 +48,9 @@ pub enum ResendError {
     Store(#[from] Error),
 }
 
-/// Whether a delivery may be attempted by hand.
+/// The answer to a request to reserve a delivery.
 pub(crate) enum Reservation {
+    /// The delivery, if it was pending.
     Granted(Option<PendingDelivery>),
     InFlight,
     Paused,
@@ -69,7 +69,7 @@ pub(crate) struct Resender {
     pub(crate) idempotency_kept: Duration,
 }
 
-/// What somebody asks for.
+/// The manual attempt that a person asks for.
 #[derive(Clone, Debug)]
 pub struct NewResend {
     pub endpoint: Endpoint,
@@ -79,28 +79,28 @@ pub struct NewResend {
     pub once: IdempotencyDigest,
 }
 
-/// An attempt by hand that is on disk.
+/// A manual attempt that is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManualAttempt {
     Made(Box<Attempt>),
-    /// A former request with the same key had made this one; nothing was sent.
+    /// An earlier request with the same key made this attempt. Nothing was sent.
     Repeated(AttemptId),
 }
 
 impl ManualAttempt {
-    /// Whether the receiver took it just now.
+    /// Whether this request made the attempt, and it succeeded.
     pub fn is_delivered(&self) -> bool {
         matches!(self, Self::Made(attempt) if attempt.success)
     }
 }
 
 impl Resender {
-    /// Resolves when none is under way, and lets no more begin.
+    /// Lets no more attempts begin, and resolves when none is in flight.
     pub(crate) async fn ended(&self) {
         self.permits.close().await;
     }
 
-    /// Makes the attempt; it is on disk when this returns.
+    /// Makes the attempt. It is on disk when this returns.
     pub(crate) async fn resend(self, asked: NewResend) -> Result<ManualAttempt, ResendError> {
         let which = (asked.endpoint.id, asked.message.id);
         let permit = match self.permits.take(asked.endpoint.app, which) {
@@ -110,7 +110,7 @@ impl Resender {
                 return before.map(ManualAttempt::Repeated).ok_or(refused);
             }
         };
-        // Somebody else must end it: the caller may go away, and what was claimed is in flight.
+        // A task of its own: the caller may disconnect, and a reserved delivery must be released.
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             let made = self.run(&asked).await;
@@ -120,9 +120,9 @@ impl Resender {
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// The attempt that a key stands for, if it is on disk. Whoever has the delivery's permit can rely on a no:
-    /// requests with the same key are for the same delivery. One that was sent but not recorded may be
-    /// repeated, as after every crash.
+    /// The attempt that an earlier request with the same key made. For the holder of the permit `None` is reliable:
+    /// requests with the same key are for the same delivery. An attempt that was sent but not recorded may be repeated, as
+    /// after every crash.
     async fn made_before(&self, asked: &NewResend) -> Result<Option<AttemptId>, Error> {
         match asked.once {
             Some(digest) => self.store.attempt_of_key(asked.endpoint.app, digest).await,
@@ -140,19 +140,19 @@ impl Resender {
             return Err(ResendError::ForAnother);
         }
         let round = self.round(endpoint.id, message).await?;
-        let waits = round.as_ref().and_then(waiting);
-        if !endpoint.config.ordering.allows_manual_attempt(waits.is_some()) {
+        let pending = round.as_ref().and_then(DeliveryStatus::waiting);
+        if !endpoint.config.ordering.allows_manual_attempt(pending.is_some()) {
             return Err(ResendError::InOrder);
         }
         let target = Arc::new(self.target(endpoint));
-        let claimed = match self.reserve(endpoint, waits).await? {
-            Reservation::Granted(claimed) => claimed,
+        let reserved = match self.reserve(endpoint, pending).await? {
+            Reservation::Granted(reserved) => reserved,
             Reservation::InFlight => return Err(ResendError::InFlight),
             Reservation::Paused => return Err(ResendError::Paused),
         };
         let attempts = round.as_ref().map_or(0, |round| round.attempts);
         let now = self.clock.now();
-        let nobody = PendingDelivery {
+        let not_pending = PendingDelivery {
             seq: Seq(0),
             message,
             due_at: now,
@@ -161,21 +161,21 @@ impl Resender {
             replayed: false,
             sequence: None,
         };
-        let start = AttemptRequest {
+        let request = AttemptRequest {
             endpoint: endpoint.id,
             target,
-            waiting: claimed.unwrap_or(nobody),
+            pending: reserved.unwrap_or(not_pending),
             content: None,
             lane_class: LaneClass::Responsive,
         };
-        // A panic is a bug of ours, and must not leave a delivery in flight for ever.
-        let attempt = AssertUnwindSafe(self.attempt(asked, start, claimed)).catch_unwind();
+        // A panic is a bug, and must not leave a delivery in flight for ever.
+        let attempt = AssertUnwindSafe(self.attempt(asked, request, reserved)).catch_unwind();
         let made = attempt.await.unwrap_or_else(|_| {
-            tracing::error!(endpoint = %endpoint.id, %message, "a bug: an attempt by hand panicked");
-            Err(Error::Failed("an attempt by hand panicked".into()).into())
+            tracing::error!(endpoint = %endpoint.id, %message, "a bug: a manual attempt panicked");
+            Err(Error::Failed("a manual attempt panicked".into()).into())
         });
-        if let Some(claimed) = claimed {
-            self.inbox.send(landing(endpoint.id, claimed, &made));
+        if let Some(reserved) = reserved {
+            self.inbox.send(reservation_end(endpoint.id, reserved, &made));
         }
         Ok(ManualAttempt::Made(made?.attempt))
     }
@@ -183,40 +183,41 @@ impl Resender {
     async fn attempt(
         &self,
         asked: &NewResend,
-        mut start: AttemptRequest,
-        claimed: Option<PendingDelivery>,
-    ) -> Result<Made, ResendError> {
-        let held = self.sender.load(&start).await?.ok_or(ResendError::NoPayload)?;
-        // That took time, and what was changed meanwhile counts. In flight the delivery itself cannot
-        // change any more, but it may have changed before.
-        if let Some(claimed) = claimed {
-            let round = self.round(start.endpoint, claimed.message).await?;
-            if !round.as_ref().and_then(waiting).is_some_and(|now| is_same(now, claimed)) {
+        mut request: AttemptRequest,
+        reserved: Option<PendingDelivery>,
+    ) -> Result<MadeAttempt, ResendError> {
+        let content = self.sender.load(&request).await?.ok_or(ResendError::NoPayload)?;
+        // Changes since the first reads count. A reserved delivery cannot change any more, but it may have changed before
+        // it was reserved.
+        if let Some(reserved) = reserved {
+            let round = self.round(request.endpoint, reserved.message).await?;
+            let now = round.as_ref().and_then(DeliveryStatus::waiting);
+            if !now.is_some_and(|now| is_same(now, reserved)) {
                 return Err(ResendError::InFlight);
             }
         }
-        let endpoint = self.endpoint(start.endpoint).await?;
-        if !endpoint.config.ordering.allows_manual_attempt(claimed.is_some()) {
+        let endpoint = self.endpoint(request.endpoint).await?;
+        if !endpoint.config.ordering.allows_manual_attempt(reserved.is_some()) {
             return Err(ResendError::InOrder);
         }
-        start.target = Arc::new(self.target(&endpoint));
-        if held.is_deleted() {
+        request.target = Arc::new(self.target(&endpoint));
+        if content.is_deleted() {
             return Err(ResendError::NoPayload);
         }
-        let sent = self.sender.send_by_hand(&start, held).await;
-        let class = Class::of(&start.target.policy, &sent.response.outcome);
+        let result = self.sender.request(&request, content).await;
+        let class = Class::of(&request.target.policy, &result.response.outcome);
         let delivered = class.verdict == Verdict::Delivered;
-        let attempt = sent.noted(Trigger::Manual, delivered, &*self.sender.entropy);
+        let attempt = result.into_attempt(Trigger::Manual, delivered, &*self.sender.entropy);
         let at = self.clock.now();
-        let made = attempt.clone().of((start.waiting.seq, start.endpoint, start.waiting.message));
-        match claimed {
-            Some(waiting) => {
-                let transition = Transition::after_manual_attempt(class.verdict, waiting.due_at);
-                self.record(asked, &start, (waiting, transition), attempt, at).await?;
+        let made = attempt.clone().of((request.pending.seq, request.endpoint, request.pending.message));
+        match reserved {
+            Some(pending) => {
+                let transition = Transition::after_manual_attempt(class.verdict, pending.due_at);
+                self.record(asked, &request, (pending, transition), attempt, at).await?;
             }
-            None => self.note(asked, &start, attempt, at).await?,
+            None => self.record_manual(asked, &request, attempt, at).await?,
         }
-        Ok(Made { attempt: Box::new(made), waits: claimed.is_some() && !delivered })
+        Ok(MadeAttempt { attempt: Box::new(made), still_pending: reserved.is_some() && !delivered })
     }
 
     /// The newest round of a message with an endpoint.
@@ -240,25 +241,26 @@ impl Resender {
         endpoint: &Endpoint,
         read: Option<PendingDelivery>,
     ) -> Result<Reservation, Error> {
-        let claim = self.inbox.ask(|answer| Event::Reserve(endpoint.id, endpoint.app, read, answer));
-        claim.await.ok_or(Error::Closed)
+        let (id, app) = (endpoint.id, endpoint.app);
+        let reservation = self.inbox.ask(|answer| SchedulingCommand::Reserve(id, app, read, answer));
+        reservation.await.ok_or(Error::Closed)
     }
 
-    /// The delivery waited, and waits on as it did unless the attempt was a success.
+    /// Records the attempt of a pending delivery, which stays pending unless the attempt succeeded.
     async fn record(
         &self,
         asked: &NewResend,
-        start: &AttemptRequest,
-        (waiting, transition): (PendingDelivery, Transition),
+        request: &AttemptRequest,
+        (pending, transition): (PendingDelivery, Transition),
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), ResendError> {
         let record = Record {
-            seq: waiting.seq,
-            app: start.target.app,
-            endpoint: start.endpoint,
-            message: waiting.message,
-            attempts_before: waiting.attempts,
+            seq: pending.seq,
+            app: request.target.app,
+            endpoint: request.endpoint,
+            message: pending.message,
+            attempts_before: pending.attempts,
             attempt: Some(attempt),
             transition,
             at,
@@ -268,7 +270,7 @@ impl Resender {
             audit: Some(asked.audit.clone()),
             idempotency: self.key(asked, at),
         };
-        let mut recorded = until_room(|done| self.store.record(vec![record.clone()], done)).await?;
+        let mut recorded = until_written(|done| self.store.record(vec![record.clone()], done)).await?;
         match recorded.pop() {
             Some(Recorded::Applied) => Ok(()),
             Some(Recorded::Refused(why)) => Err(Error::Refused(why).into()),
@@ -279,18 +281,18 @@ impl Resender {
         }
     }
 
-    /// The delivery was settled, or there was none.
-    async fn note(
+    /// Records the attempt of a delivery that is settled, or of a message that was never sent to the endpoint.
+    async fn record_manual(
         &self,
         asked: &NewResend,
-        start: &AttemptRequest,
+        request: &AttemptRequest,
         attempt: NewAttempt,
         at: Timestamp,
     ) -> Result<(), Error> {
-        let (endpoint, message) = (start.endpoint, start.waiting.message);
+        let (endpoint, message) = (request.endpoint, request.pending.message);
         let (audit, idempotency) = (Some(asked.audit.clone()), self.key(asked, at));
-        let resent = ManualRecord { endpoint, message, attempt, at, audit, idempotency };
-        until_room(|done| self.store.record_manual(resent.clone(), done)).await
+        let record = ManualRecord { endpoint, message, attempt, at, audit, idempotency };
+        until_written(|done| self.store.record_manual(record.clone(), done)).await
     }
 
     fn key(&self, asked: &NewResend, at: Timestamp) -> Option<IdempotencyKey> {
@@ -299,30 +301,35 @@ impl Resender {
 }
 
 /// An attempt that is on disk.
-struct Made {
+struct MadeAttempt {
     attempt: Box<Attempt>,
-    /// What was claimed waits as it did.
-    waits: bool,
+    /// The reserved delivery is pending as before.
+    still_pending: bool,
 }
 
-/// What its lane is told of a delivery that was claimed.
-fn landing(endpoint: EndpointId, claimed: PendingDelivery, made: &Result<Made, ResendError>) -> Event {
+/// What the lane is told of a delivery that was reserved.
+fn reservation_end(
+    endpoint: EndpointId,
+    reserved: PendingDelivery,
+    made: &Result<MadeAttempt, ResendError>,
+) -> SchedulingEvent {
     match made {
-        Ok(Made { waits: true, .. }) => Event::ReservationReturned(endpoint, claimed),
-        // Without a result the store must say whether it waits at all: what was claimed may have been read
-        // before it ended.
-        other => Event::ReservationsEnded(vec![(endpoint, claimed.seq, other.is_ok())]),
+        Ok(MadeAttempt { still_pending: true, .. }) => {
+            SchedulingEvent::ReservationReturned(endpoint, reserved)
+        }
+        // Without a result the lane must ask the store: the delivery may have been read before it ended.
+        other => SchedulingEvent::ReservationsEnded(vec![(endpoint, reserved.seq, other.is_ok())]),
     }
 }
 
-/// Hands a result in until the store has room for it: nobody else knows of it.
-async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Error> {
+/// Submits a result until the store can write it: nothing else knows of it.
+async fn until_written<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Error> {
     loop {
         let (answer, answered) = oneshot::channel();
         write(Done::new(move |result| drop(answer.send(result))));
         match answered.await.map_err(|_| Error::Closed)? {
             Err(error @ (Error::Full | Error::Unavailable(_))) => {
-                tracing::warn!(%error, "the result of an attempt by hand cannot be stored; trying again");
+                tracing::warn!(%error, "cannot record a manual attempt; trying again");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
             result => return result,
@@ -330,13 +337,9 @@ async fn until_room<T: Send + 'static>(write: impl Fn(Done<T>)) -> Result<T, Err
     }
 }
 
-/// Whether it still waits as it did. When its clock started a lane may know better than the store.
-fn is_same(now: PendingDelivery, claimed: PendingDelivery) -> bool {
-    (now.seq, now.attempts, now.due_at) == (claimed.seq, claimed.attempts, claimed.due_at)
-}
-
-fn waiting(round: &DeliveryStatus) -> Option<PendingDelivery> {
-    round.waiting()
+/// Whether the delivery is pending as it was. The lane may know the start of its stop-date clock better than the store.
+fn is_same(now: PendingDelivery, reserved: PendingDelivery) -> bool {
+    (now.seq, now.attempts, now.due_at) == (reserved.seq, reserved.attempts, reserved.due_at)
 }
 
 #[cfg(test)]
@@ -344,10 +347,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_without_a_result_does_not_go_back_to_its_lane_as_it_was_read() {
+    fn a_reservation_without_a_result_does_not_return_to_its_lane_as_it_was_read() {
         let (endpoint, now) = (EndpointId::from_bytes([1; 20]), Timestamp::from_millis(0));
         let message = MessageId::from_bytes([2; 20]);
-        let claimed = PendingDelivery {
+        let reserved = PendingDelivery {
             seq: Seq(7),
             message,
             due_at: now,
@@ -356,12 +359,12 @@ mod tests {
             replayed: false,
             sequence: Some(Seq(7)),
         };
-        let told = |made| landing(endpoint, claimed, &made);
+        let told = |made| reservation_end(endpoint, reserved, &made);
         let ended = |event| match event {
-            Event::ReservationsEnded(rows) => rows[..] == [(endpoint, Seq(7), true)],
+            SchedulingEvent::ReservationsEnded(rows) => rows[..] == [(endpoint, Seq(7), true)],
             _ => panic!("it waits on"),
         };
-        // It may have ended since it was read: the store must say.
+        // It may have ended since it was read: the lane must ask the store.
         for error in [ResendError::Store(Error::Timeout), ResendError::InFlight, ResendError::NoPayload] {
             assert!(!ended(told(Err(error))));
         }
@@ -378,10 +381,10 @@ mod tests {
                 success,
                 event_type: "a".into(),
             };
-            Made { attempt: Box::new(attempt.of((Seq(7), endpoint, message))), waits }
+            MadeAttempt { attempt: Box::new(attempt.of((Seq(7), endpoint, message))), still_pending: waits }
         };
         assert!(ended(told(Ok(made(true, false)))));
         let again = told(Ok(made(false, true)));
-        assert!(matches!(again, Event::ReservationReturned(_, waiting) if waiting == claimed));
+        assert!(matches!(again, SchedulingEvent::ReservationReturned(_, waiting) if waiting == reserved));
     }
 }

@@ -1,8 +1,7 @@
-//! Replays: what was sent, or was not, goes out again.
+//! Replays: jobs that start new rounds for many settled deliveries.
 //!
-//! A replay is kept in the store with how far it has come, and a task moves it on step by step. What a
-//! step opens goes to the lanes as if it had just been accepted: throttles, gates and health hold
-//! for it as for everything else.
+//! A replay is stored with its progress, and a task runs it step by step. The opened deliveries go to the lanes as if they had
+//! just been accepted: throttles, gates and health apply to them.
 
 mod step_queue;
 
@@ -11,7 +10,7 @@ mod tests;
 
 use crate::configuration::Entries;
 use crate::housekeeping::background::{self, Background};
-use crate::scheduling::{Event, Inbox, QueuedDelivery};
+use crate::scheduling::{Inbox, QueuedDelivery, SchedulingEvent};
 use crate::{ChangeError, Clock, Entropy, IdempotencyDigest};
 use aldaba_delivery::{AppId, EndpointId, OrgId, ReplayId};
 use aldaba_store::{
@@ -24,26 +23,25 @@ use step_queue::{ApplicationQueue, StepQueue};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// How many deliveries one replay may open. Whoever wants more starts another where it ended.
+/// Deliveries that one replay may open. For more, start another replay where this one ended.
 pub const MAX_REPLAYED_DELIVERIES: u64 = 1_000_000;
-/// Rows that a step looks at. Where that takes the writer more than a few milliseconds it ends earlier.
+/// Rows that a step reads. A step that takes the writer more than a few milliseconds ends earlier.
 const STEP_ROWS: usize = 1000;
 /// Deliveries that a step opens.
 const STEP_DELIVERIES: usize = 100;
-/// Steps that are asked for at once: one is written while the next waits. Other replays wait for their permit here,
-/// so that what retention removes does not wait behind all of them.
+/// Steps at once: one is written while the next waits. Other replays wait here, so that retention does not wait behind all of
+/// them.
 const MAX_CONCURRENT_STEPS: usize = 2;
-/// Between two steps that found nothing to open, so that a walk over a long past leaves the writer to
-/// others.
+/// The shortest pause between two steps that opened nothing, so that a walk over a long history leaves the writer to others.
 const MIN_STEP_PAUSE: Duration = Duration::from_millis(5);
-/// The same, as a multiple of the step's time.
+/// The same pause, as a multiple of the step's time.
 const STEP_PAUSE_FACTOR: u32 = 4;
-/// How long until something that the store could not do is tried again.
+/// How long until a failed step is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Rows that one read of a count looks at, and that a count looks at in all.
+/// Rows of one read of a count, and of a whole count.
 const COUNT_PAGE_ROWS: usize = 20_000;
 const MAX_COUNTED_ROWS: usize = 1_000_000;
-/// How long a count goes on: somebody waits for it.
+/// The longest time of a count: a caller waits for it.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to replay.
@@ -54,7 +52,7 @@ pub struct NewReplay {
     pub endpoint: EndpointId,
     pub kind: ReplayKind,
     pub filter: ReplayFilter,
-    /// Deliveries that it opens in a second, at most.
+    /// Deliveries that it opens per second at most.
     pub rate: u32,
 }
 
@@ -62,11 +60,11 @@ pub struct NewReplay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayCount {
     pub count: u64,
-    /// There are more; they were not counted.
+    /// There are more, which were not counted.
     pub at_least: bool,
 }
 
-/// The engine's side of replays.
+/// Starts, runs and cancels replays.
 #[derive(Clone)]
 pub struct Replays(Arc<ReplayServices>);
 
@@ -79,7 +77,7 @@ struct ReplayServices {
     idempotency_kept: Duration,
     background: Background,
     step_queue: StepQueue,
-    /// Replays begin on the thread that has written them.
+    /// A replay is started from the store's writer thread.
     runtime: Handle,
 }
 
@@ -108,14 +106,14 @@ impl Replays {
         }))
     }
 
-    /// Goes on with what a former life of the server has left.
+    /// Continues the replays that were running before the restart.
     pub(crate) fn resume(&self, running: &[Replay]) {
         for replay in running {
             self.run(replay);
         }
     }
 
-    /// Starts a replay. With a key that was used before: the one that was started then.
+    /// Starts a replay. An idempotency key that was used before returns its replay.
     pub async fn start(
         &self,
         actor: &Actor,
@@ -144,13 +142,13 @@ impl Replays {
         }
     }
 
-    /// What it would open, without opening anything.
+    /// Counts what a replay would open, without opening anything.
     pub async fn count(&self, new: NewReplay) -> Result<ReplayCount, ChangeError> {
         let replay = self.planned(new);
         let begun = self.0.clock.monotonic();
         let is_over = || self.0.clock.monotonic().saturating_sub(begun) >= COUNT_TIMEOUT;
         let (mut count, mut rows, mut after) = (0, 0, None);
-        // A read may end long before it has looked at so many rows.
+        // A read may return fewer rows.
         while rows < MAX_COUNTED_ROWS && !is_over() {
             let page = self.0.store.count_replay(replay.clone(), after, COUNT_PAGE_ROWS).await?;
             count += page.matched;
@@ -163,7 +161,7 @@ impl Replays {
         Ok(ReplayCount { count, at_least: true })
     }
 
-    /// `false`: it was over already.
+    /// Cancels a replay. `false`: it was over already.
     pub async fn cancel(&self, actor: &Actor, replay: &Replay) -> Result<bool, ChangeError> {
         let at = self.0.clock.now();
         let change = Change::CancelReplay { org: replay.org, replay: replay.id, at };
@@ -175,7 +173,7 @@ impl Replays {
         }
     }
 
-    /// A replay of what has died for an endpoint, for the resume that ends its outage.
+    /// The replay of dead deliveries that follows the resume of an endpoint.
     pub(crate) fn recovery(&self, endpoint: &Endpoint, rate: u32) -> Replay {
         let filter = ReplayFilter { dead: true, ..ReplayFilter::nothing(self.0.clock.now()) };
         let (org, app, endpoint, kind) = (endpoint.org, endpoint.app, endpoint.id, ReplayKind::Recover);
@@ -202,7 +200,7 @@ impl Replays {
         }
     }
 
-    /// `then` follows the commit, whether or not anybody still waits for the answer.
+    /// Runs `then` after the commit, whether or not the caller still waits.
     async fn change(
         &self,
         actor: &Actor,
@@ -222,7 +220,7 @@ impl Replays {
         answered.await.map_err(|_| Error::Closed)?
     }
 
-    /// Moves it on until it is over.
+    /// Runs a replay until it is over.
     pub(crate) fn run(&self, replay: &Replay) {
         let (inner, id, rate) = (self.0.clone(), replay.id, replay.rate.max(1));
         let queue = self.0.step_queue.queue(replay.app);
@@ -234,10 +232,10 @@ impl Replays {
 
 impl ReplayServices {
     async fn run(&self, id: ReplayId, rate: u32, queue: &ApplicationQueue) {
-        // Small steps for a low rate, so that it does not come in bursts.
+        // Small steps for a low rate, so that deliveries do not come in bursts.
         let open = usize::try_from(rate / 10).unwrap_or(STEP_DELIVERIES).clamp(1, STEP_DELIVERIES);
         loop {
-            // For the step alone: a slow replay must not keep others from moving.
+            // Held only during the step: a slow replay must not delay others.
             let Some(permit) = self.step_queue.next(queue).await else { return };
             let begun = self.clock.monotonic();
             let stepped = self.step(id, open).await;
@@ -248,8 +246,7 @@ impl ReplayServices {
                     if replay.state == ReplayState::Running =>
                 {
                     if opened.is_empty() {
-                        // The application's others wait as well: all its walks together leave the writer to
-                        // others.
+                        // Other replays of the application wait too, so that all its walks together leave the writer to others.
                         tokio::time::sleep(MIN_STEP_PAUSE.max(took * STEP_PAUSE_FACTOR)).await;
                         continue;
                     }
@@ -278,14 +275,16 @@ impl ReplayServices {
         let (answer, answered) = oneshot::channel();
         let inbox = self.inbox.clone();
         let done = Done::new(move |result: Result<ReplayStepped, Error>| {
-            // Lanes hear of it in the order of the commits.
+            // Lanes are told in the order of the commits.
             if let Ok(ReplayStepped { replay: Some(replay), opened }) = &result
                 && !opened.is_empty()
             {
-                let offer = |waiting| QueuedDelivery { endpoint: replay.endpoint, waiting, content: None };
-                inbox.send(Event::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
+                let offer =
+                    |waiting| QueuedDelivery { endpoint: replay.endpoint, pending: waiting, content: None };
+                inbox
+                    .send(SchedulingEvent::Accepted(replay.app, opened.iter().copied().map(offer).collect()));
                 if opened.iter().any(|waiting| waiting.sequence.is_none()) {
-                    inbox.send(Event::SequencingNeeded);
+                    inbox.send(SchedulingEvent::SequencingNeeded);
                 }
             }
             let _ = answer.send(result);

@@ -1,36 +1,36 @@
-//! Ending deliveries that wait, before they are sent.
+//! Ends pending deliveries before they are sent.
 //!
-//! The lane gives such a delivery no more turns from the moment it hears of it, and the end is a
-//! record like any other, with its fence. One in flight is left alone: its attempt decides.
+//! The dispatcher reserves them in their lane, and their end is a record like any other, with its fence. A delivery in flight is
+//! left alone: its attempt decides.
 
 use crate::Engine;
-use crate::scheduling::dispatcher::{Dispatcher, Event};
+use crate::scheduling::dispatcher::{Dispatcher, SchedulingCommand, SchedulingEvent};
 use aldaba_delivery::{AppId, Ending, EndpointId, Reason, Timestamp, Transition};
 use aldaba_store::{AuditEntry, Done, Error, PendingDelivery, Record, Recorded};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// A delivery to be cancelled, as its caller has read it.
+/// A delivery to cancel, as the caller has read it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cancel {
     pub app: AppId,
     pub endpoint: EndpointId,
-    pub waiting: PendingDelivery,
+    pub pending: PendingDelivery,
 }
 
-/// What became of it.
+/// What became of a delivery that was to be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     Done,
-    /// An attempt is being made. Nothing was changed.
+    /// An attempt is in flight. Nothing was changed.
     InFlight,
-    /// It is not what it was when it was read. Nothing was changed; read it again.
+    /// It has changed since it was read. Nothing was changed; read it again.
     Changed,
 }
 
 impl Engine {
-    /// Ends deliveries that wait, before they are sent. When this returns, nothing more leaves for
-    /// those that are [`Cancelled::Done`].
+    /// Ends pending deliveries before they are sent. When this returns, no request leaves any more for those that are
+    /// [`Cancelled::Done`].
     pub async fn cancel(
         &self,
         audit: Arc<AuditEntry>,
@@ -46,7 +46,8 @@ impl Engine {
         deliveries: Vec<Cancel>,
         reason: Reason,
     ) -> Result<Vec<Cancelled>, Error> {
-        let answered = self.inbox().ask(|answer| Event::Cancel(audit, deliveries, reason, answer));
+        let answered =
+            self.inbox().ask(|answer| SchedulingCommand::Cancel(audit, deliveries, reason, answer));
         answered.await.unwrap_or(Err(Error::Closed))
     }
 }
@@ -60,37 +61,38 @@ impl Dispatcher {
         answer: oneshot::Sender<Result<Vec<Cancelled>, Error>>,
         now: Timestamp,
     ) {
-        let mut fates = vec![Cancelled::InFlight; deliveries.len()];
-        let (mut places, mut records) = (Vec::new(), Vec::new());
-        for (place, Cancel { app, endpoint, waiting }) in deliveries.into_iter().enumerate() {
-            if let Some(waiting) = self.scheduler.withdraw(endpoint, app, waiting, now) {
-                places.push(place);
-                let record = ended(app, endpoint, &waiting, reason, now);
+        let mut results = vec![Cancelled::InFlight; deliveries.len()];
+        let (mut indexes, mut records) = (Vec::new(), Vec::new());
+        for (index, Cancel { app, endpoint, pending }) in deliveries.into_iter().enumerate() {
+            if let Some(pending) = self.scheduler.reserve(endpoint, app, pending, now) {
+                indexes.push(index);
+                let record = ended(app, endpoint, &pending, reason, now);
                 records.push(Record { audit: audit.cloned(), ..record });
             }
         }
         if records.is_empty() {
-            return drop(answer.send(Ok(fates)));
+            return drop(answer.send(Ok(results)));
         }
         let inbox = self.inbox.clone();
-        let taken: Vec<_> = records.iter().map(|record| (record.endpoint, record.seq)).collect();
+        let reserved: Vec<_> = records.iter().map(|record| (record.endpoint, record.seq)).collect();
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
             let ended = |number: usize| {
                 let recorded = result.as_ref().ok().and_then(|recorded| recorded.get(number));
                 recorded == Some(&Recorded::Applied)
             };
-            let news = taken.into_iter().enumerate();
-            let news = news.map(|(number, (endpoint, seq))| (endpoint, seq, ended(number))).collect();
-            // The lanes handle of it in the order of the commits, before whoever asked.
-            inbox.send(Event::ReservationsEnded(news));
-            for (number, place) in places.into_iter().enumerate() {
-                fates[place] = if ended(number) { Cancelled::Done } else { Cancelled::Changed };
+            let ends = reserved.into_iter().enumerate();
+            let ends = ends.map(|(number, (endpoint, seq))| (endpoint, seq, ended(number))).collect();
+            // Lanes are told in the order of the commits, and before the caller.
+            inbox.send(SchedulingEvent::ReservationsEnded(ends));
+            for (number, index) in indexes.into_iter().enumerate() {
+                results[index] = if ended(number) { Cancelled::Done } else { Cancelled::Changed };
             }
             let refused = |recorded: &Recorded| match recorded {
                 Recorded::Refused(why) => Some(Error::Refused(why.clone())),
                 Recorded::Applied | Recorded::Fenced => None,
             };
-            let refusal = |recorded: Vec<Recorded>| recorded.iter().find_map(refused).map_or(Ok(fates), Err);
+            let refusal =
+                |recorded: Vec<Recorded>| recorded.iter().find_map(refused).map_or(Ok(results), Err);
             let _ = answer.send(result.and_then(refusal));
         });
         self.store.record(records, done);
@@ -101,16 +103,16 @@ impl Dispatcher {
 pub(crate) fn ended(
     app: AppId,
     endpoint: EndpointId,
-    waiting: &PendingDelivery,
+    pending: &PendingDelivery,
     reason: Reason,
     now: Timestamp,
 ) -> Record {
     Record {
-        seq: waiting.seq,
+        seq: pending.seq,
         app,
         endpoint,
-        message: waiting.message,
-        attempts_before: waiting.attempts,
+        message: pending.message,
+        attempts_before: pending.attempts,
         attempt: None,
         transition: Transition::Settle(Ending::Dead(reason)),
         at: now,

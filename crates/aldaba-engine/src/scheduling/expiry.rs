@@ -1,16 +1,15 @@
-//! Ends what waits past its stop date: behind a hold, an ordered head, a rate, a cap, or a server that was off.
+//! Ends deliveries that are past their stop date: behind a hold, an ordered head, a rate, a limit, or a server that was off.
 //!
-//! A *search* is about one endpoint. It reads what has waited too long, in slices, and hands each slice to the
-//! dispatcher, which takes the deliveries out of their lane and has their ends written as records like any other. Lanes
-//! in memory plan their searches themselves (`scheduler/expiry.rs`). A walk over all endpoints finds what no lane knows of:
-//! deliveries that are due later than a stop date which has become an earlier one. Where that stop date comes before the
-//! next walk, it plans a search right after it.
+//! A *search* is about one endpoint. It reads expired deliveries in slices and passes each slice to the dispatcher, which
+//! reserves the deliveries in their lane and submits their ends as records. Lanes in memory plan their searches themselves
+//! (`scheduler/expiry.rs`). A walk over all endpoints finds what no lane knows of: deliveries that are due later than a stop date
+//! that has become earlier. If such a stop date comes before the next walk, the walk plans a search right after it.
 
 use crate::housekeeping::OperationalListeners;
 use crate::housekeeping::background::{Background, StoreClosed, Task};
-use crate::recording::recorder::{self, RecordResult};
+use crate::recording::{self, RecordResult};
 use crate::scheduling::cancel::ended;
-use crate::scheduling::dispatcher::{Dispatcher, Event, Inbox};
+use crate::scheduling::dispatcher::{Dispatcher, Inbox, SchedulingCommand, SchedulingEvent};
 use crate::scheduling::lane::SearchResult;
 use crate::{Clock, ClockTrust, Policies};
 use aldaba_delivery::{
@@ -27,31 +26,31 @@ use tokio::sync::{Notify, oneshot};
 
 /// Deliveries that end in one commit.
 const MAX_ENDED_PER_COMMIT: usize = 100;
-/// The shortest pause between two slices of an endpoint. One that takes longer is followed by a longer pause.
+/// The shortest pause between two slices. A slice that takes longer is followed by a pause of the same length.
 const MIN_SLICE_PAUSE: Duration = Duration::from_millis(5);
-/// Endpoints that one read of the walk names.
+/// Endpoints of one read of the walk.
 const WALK_PAGE_SIZE: usize = 500;
-/// How often all endpoints are walked.
+/// How often the walk runs.
 const WALK_INTERVAL: Duration = Duration::from_secs(600);
-/// How long until something that the store could not do is tried again.
+/// How long until a failed walk is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Where to search.
+/// A search for expired deliveries of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpirySearch {
     pub(crate) endpoint: EndpointId,
-    /// Nothing is sent to it before this moment: what would be past its stop date then ends now.
+    /// Nothing is sent before this moment: deliveries that expire until then end now.
     pub(crate) until: Timestamp,
 }
 
-/// Deliveries of one endpoint to be ended.
-pub(crate) struct Expired {
+/// Expired deliveries of one endpoint.
+pub(crate) struct ExpiredDeliveries {
     search: ExpirySearch,
     app: AppId,
     rule: StopRule,
     ordering: Ordering,
-    /// Each with what the organization hears of it.
-    waiting: Vec<(PendingDelivery, Option<Notice>)>,
+    /// Each with the notice for its organization.
+    deliveries: Vec<(PendingDelivery, Option<Notice>)>,
 }
 
 #[derive(Clone)]
@@ -63,14 +62,14 @@ pub(crate) struct Expirer {
     pub(crate) inbox: Inbox,
     pub(crate) listeners: OperationalListeners,
     pub(crate) background: Background,
-    /// A policy was changed: stop dates may be earlier ones.
-    pub(crate) changed: Arc<Notify>,
+    /// Notified when a policy was changed: stop dates may be earlier.
+    pub(crate) policy_changed: Arc<Notify>,
 }
 
 impl Task for Expirer {
     const NAME: &'static str = "stop-dates";
 
-    /// Walks all endpoints now and then, and when a policy was changed.
+    /// Walks all endpoints from time to time, and when a policy was changed.
     async fn run(&mut self) -> StoreClosed {
         loop {
             let pause = match self.walk().await {
@@ -83,7 +82,7 @@ impl Task for Expirer {
             };
             tokio::select! {
                 biased;
-                () = self.changed.notified() => {}
+                () = self.policy_changed.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -91,7 +90,7 @@ impl Task for Expirer {
 }
 
 impl Expirer {
-    /// Searches for a lane, which hears of the end.
+    /// Searches a lane in a task of its own.
     pub(crate) fn spawn(&self, search: ExpirySearch) {
         let expirer = self.clone();
         tokio::spawn(async move {
@@ -102,11 +101,11 @@ impl Expirer {
                 let endpoint = search.endpoint;
                 tracing::warn!(%error, %endpoint, "cannot end what is past its stop date; trying again");
             }
-            expirer.inbox.send(Event::SearchEnded(search.endpoint, searched.ok()));
+            expirer.inbox.send(SchedulingEvent::SearchEnded(search.endpoint, searched.ok()));
         });
     }
 
-    /// Ends what waits for an endpoint and is past its stop date.
+    /// Ends the expired deliveries of an endpoint.
     async fn search(&self, search: ExpirySearch) -> Result<SearchResult, Error> {
         let found = self.store.lane_endpoints(vec![search.endpoint]).await?.pop();
         let Some(endpoint) = found.filter(|endpoint| !endpoint.deleted) else {
@@ -120,7 +119,7 @@ impl Expirer {
             oldest: None,
         };
         let Some(before) = rule.started_before(search.until) else {
-            // What was let go counts from then. What is held has not been looked at.
+            // After a hold the clocks start at its end. Held deliveries were not read.
             let oldest = Timestamp::MIN;
             searched.oldest = Some(if searched.held { oldest } else { rule.clock_start(oldest) });
             return Ok(searched);
@@ -134,7 +133,7 @@ impl Expirer {
             let page = self.page(&endpoint, before, after).await?;
             searched.oldest = searched.oldest.into_iter().chain(page.rest_since).min();
             let mut waiting = page.waiting;
-            waiting.retain(|waiting| rule.ends(&wait(waiting), search.until));
+            waiting.retain(|waiting| rule.ends(&pending_attempt(waiting), search.until));
             searched.ended += self.end(search, &endpoint, &rule, waiting).await?;
             after = page.next;
             if after.is_none() {
@@ -149,7 +148,7 @@ impl Expirer {
         endpoint.state().stop_rule(self.policies.of(endpoint.org, &endpoint.config.policy))
     }
 
-    /// Where nothing may overtake what ends without success, only the first can end: all others are held then.
+    /// If a delivery that ends without success blocks the others, only the first can end.
     async fn page(
         &self,
         endpoint: &Endpoint,
@@ -166,7 +165,7 @@ impl Expirer {
         Ok(StartedPage { waiting, next: None, rest_since })
     }
 
-    /// How many deliveries have ended.
+    /// Ends deliveries. Returns how many have ended.
     async fn end(
         &self,
         search: ExpirySearch,
@@ -178,14 +177,14 @@ impl Expirer {
             return Ok(0);
         }
         let mut notices = self.notices(endpoint, &waiting).await?;
-        let waiting = waiting.into_iter().map(|waiting| (waiting, notices.remove(&waiting.seq))).collect();
+        let deliveries = waiting.into_iter().map(|pending| (pending, notices.remove(&pending.seq))).collect();
         let (app, ordering) = (endpoint.app, endpoint.config.ordering);
-        let expired = Box::new(Expired { search, app, rule: rule.clone(), ordering, waiting });
-        let ended = self.inbox.ask(|answer| Event::EndExpired(expired, answer)).await;
+        let expired = Box::new(ExpiredDeliveries { search, app, rule: rule.clone(), ordering, deliveries });
+        let ended = self.inbox.ask(|answer| SchedulingCommand::EndExpired(expired, answer)).await;
         ended.unwrap_or(Err(Error::Closed))
     }
 
-    /// What the organization is told of each, if it wants to handle.
+    /// The notices for the organization, if it wants them.
     async fn notices(
         &self,
         endpoint: &Endpoint,
@@ -198,7 +197,7 @@ impl Expirer {
         let views = self.store.delivery_views(endpoint.app, seqs).await?;
         let notice = |view: &aldaba_store::DeliveryView| {
             let whose: (OrgId, AppId, EndpointId) = (endpoint.org, endpoint.app, endpoint.id);
-            recorder::ended_unsent(whose, view.status.message, view.last.as_ref())
+            recording::expired_notice(whose, view.status.message, view.last.as_ref())
         };
         Ok(views.iter().map(|view| (view.status.seq, notice(view))).collect())
     }
@@ -216,7 +215,7 @@ impl Expirer {
             if !asked.is_empty() && self.trust.may_end_by_time() {
                 for endpoint in self.store.have_started_before(asked).await? {
                     let searched = self.search(ExpirySearch { endpoint, until: now }).await?;
-                    self.inbox.send(Event::WalkSearched(endpoint, searched));
+                    self.inbox.send(SchedulingEvent::WalkSearched(endpoint, searched));
                 }
             }
             if page.len() < WALK_PAGE_SIZE {
@@ -227,7 +226,7 @@ impl Expirer {
         }
     }
 
-    /// Whether anything can be past its stop date at a moment, as far as the policy says.
+    /// Deliveries whose clock started before the returned moment are past their stop date at `at`.
     fn started_before(&self, endpoint: &KeptEndpoint, at: Timestamp) -> Option<(EndpointId, Timestamp)> {
         let before = self.policies.of(endpoint.org, &endpoint.policy).limit.started_before(at)?;
         (!endpoint.deleted).then_some((endpoint.id, before))
@@ -235,29 +234,31 @@ impl Expirer {
 }
 
 impl Dispatcher {
-    /// Takes deliveries out of their lane and has their ends written. One in flight is left alone: its attempt
-    /// decides.
-    pub(crate) fn expire(
+    /// Reserves deliveries in their lane and submits their ends. A delivery in flight is left alone: its attempt decides.
+    pub(crate) fn end_expired(
         &mut self,
-        expired: Expired,
+        expired: ExpiredDeliveries,
         answer: oneshot::Sender<Result<usize, Error>>,
         now: Timestamp,
     ) {
-        let Expired { search: ExpirySearch { endpoint, until }, app, rule, ordering, waiting } = expired;
+        let ExpiredDeliveries { search: ExpirySearch { endpoint, until }, app, rule, ordering, deliveries } =
+            expired;
         let blocks = ordering.blocks();
         if !self.scheduler.trust.may_end_by_time() || !self.scheduler.may_end_expired(endpoint) {
             return drop(answer.send(Ok(0)));
         }
-        // What the lane knows is newer than what was read.
+        // The lane knows more than what was read.
         let (rule, until) = self.scheduler.stop_rule(endpoint, now).unwrap_or((rule, until));
         if blocks && self.scheduler.has_flights(endpoint) {
             return drop(answer.send(Ok(0)));
         }
         let mut records = Vec::new();
-        for (read, notice) in waiting.into_iter().filter(|(waiting, _)| rule.ends(&wait(waiting), until)) {
-            let Some(waiting) = self.scheduler.withdraw(endpoint, app, read, now) else { continue };
-            let record = ended(app, endpoint, &waiting, Reason::StopDate, now);
-            // Where the lane is awake, what it knows of the health counts.
+        for (read, notice) in
+            deliveries.into_iter().filter(|(pending, _)| rule.ends(&pending_attempt(pending), until))
+        {
+            let Some(pending) = self.scheduler.reserve(endpoint, app, read, now) else { continue };
+            let record = ended(app, endpoint, &pending, Reason::StopDate, now);
+            // The health that an awake lane knows counts.
             let mut known = self.scheduler.health(endpoint).map(|(known, _)| known);
             let before = known.as_deref().unwrap_or(&rule.health);
             let health = before.after_ending(ordering, record.transition.ending(), now);
@@ -269,36 +270,36 @@ impl Dispatcher {
         if records.is_empty() {
             return drop(answer.send(Ok(0)));
         }
-        let (inbox, news, copies) =
+        let (inbox, notices_pending, copies) =
             (self.inbox.clone(), self.recorder.listeners.notices_pending.clone(), records.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
-            news.notify_one();
+            notices_pending.notify_one();
             match result {
                 Ok(recorded) => {
                     let mut ends = Vec::with_capacity(recorded.len());
                     for (record, recorded) in copies.into_iter().zip(recorded) {
                         match recorded {
-                            // Searching for it again would find it without end.
+                            // Another search would find it again and again.
                             Recorded::Refused(_) => {
-                                let written = RecordResult { record, again: None, result: Ok(recorded) };
-                                inbox.send(Event::Recorded(Box::new(written)));
+                                let written = RecordResult { record, next: None, result: Ok(recorded) };
+                                inbox.send(SchedulingEvent::Recorded(Box::new(written)));
                             }
                             _ => ends.push((endpoint, record.seq, recorded == Recorded::Applied)),
                         }
                     }
                     let ended = ends.iter().filter(|(_, _, ended)| *ended).count();
                     if blocks {
-                        // A lane at rest may be reading its endpoint as it was before.
-                        inbox.send(Event::EndpointChanged(endpoint));
+                        // An idle lane may be reading its endpoint as it was before.
+                        inbox.send(SchedulingEvent::EndpointChanged(endpoint));
                     }
-                    inbox.send(Event::ReservationsEnded(ends));
+                    inbox.send(SchedulingEvent::ReservationsEnded(ends));
                     let _ = answer.send(Ok(ended));
                 }
                 Err(error) => {
-                    // As for every result: nothing is sent until it is on disk.
+                    // As for every record: nothing is sent until it is on disk.
                     for record in copies {
-                        let written = RecordResult { record, again: None, result: Err(error.clone()) };
-                        inbox.send(Event::Recorded(Box::new(written)));
+                        let written = RecordResult { record, next: None, result: Err(error.clone()) };
+                        inbox.send(SchedulingEvent::Recorded(Box::new(written)));
                     }
                     let _ = answer.send(Err(error));
                 }
@@ -308,7 +309,7 @@ impl Dispatcher {
     }
 }
 
-pub(crate) fn wait(waiting: &PendingDelivery) -> PendingAttempt {
-    let PendingDelivery { due_at, attempts, clock_start, replayed, .. } = *waiting;
+pub(crate) fn pending_attempt(pending: &PendingDelivery) -> PendingAttempt {
+    let PendingDelivery { due_at, attempts, clock_start, replayed, .. } = *pending;
     PendingAttempt { delivery: Delivery { attempts, clock_start }, due_at, replayed }
 }

@@ -1,4 +1,4 @@
-//! The gates of all origins, and the lanes that wait behind them.
+//! The gates of all origins, and the lanes that they hold.
 
 mod gate_table;
 #[cfg(test)]
@@ -22,37 +22,37 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracked_gate::TrackedGate;
 
-/// How long after the end of its hold a gate is remembered though nobody has come by, in memory and on disk: longer
-/// than any delay between two attempts, so that whoever waits for its end still finds it and probes first.
+/// How long an unused gate is kept after the end of its hold, in memory and on disk. It is longer than any delay between two
+/// attempts, so that the next attempt still finds the gate, and probes.
 pub(crate) const GATE_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) struct Gates {
     table: GateTable,
-    /// The gates that each lane waits behind.
-    waiting: FixedMap<EndpointId, [Option<Arc<GateKey>>; 2]>,
+    /// The gates that hold each lane.
+    held_by: FixedMap<EndpointId, [Option<Arc<GateKey>>; 2]>,
 }
 
-/// What the gates say to a lane.
+/// Whether the gates let a lane pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// Go, as their probe where there is one to send.
+    /// Yes, as their probe if they need one.
     Open,
     At(Timestamp),
     /// The lane is woken when the probe has ended.
     Waits,
 }
 
-/// A lane whose turn has come.
+/// A selected lane that asks to pass.
 pub(crate) struct GateRequest<'a> {
     pub(crate) endpoint: EndpointId,
     pub(crate) target: &'a Target,
-    /// The delivery that is to go.
+    /// The delivery that would be sent.
     pub(crate) head: Seq,
-    /// How many wait in memory, with that one.
+    /// How many deliveries the lane has buffered.
     pub(crate) deliveries: usize,
 }
 
-/// What an attempt did to the gates.
+/// What has changed at the gates.
 #[derive(Default)]
 pub(crate) struct GateChanges {
     pub(crate) changed: Vec<GateRecord>,
@@ -61,80 +61,79 @@ pub(crate) struct GateChanges {
 
 impl Gates {
     pub(crate) fn new(limits: GateLimits) -> Self {
-        Self { table: GateTable::new(limits), waiting: FixedMap::default() }
+        Self { table: GateTable::new(limits), held_by: FixedMap::default() }
     }
 
-    /// The gates that were kept, and beside them those that are over the limits.
+    /// The gates that were stored, and those of them that are over the limits.
     pub(crate) fn restore(limits: GateLimits, records: Vec<GateRecord>) -> (Self, Vec<GateRecord>) {
         let (mut gates, mut surplus) = (Self::new(limits), Vec::new());
         for GateRecord { key, gate, why } in records {
-            let post = gates.table.put(&key, gate.held_until.unwrap_or(Timestamp::MIN));
-            // A probe that was on its way ended with the process that had sent it.
-            post.gate = gate.without_probe();
-            post.why = why;
+            let tracked = gates.table.put(&key, gate.held_until.unwrap_or(Timestamp::MIN));
+            // A probe ended with the process that sent it.
+            tracked.gate = gate.without_probe();
+            tracked.why = why;
             while let Some(key) = gates.table.surplus(key.org)
-                && let Some(post) = gates.table.remove(&key)
+                && let Some(tracked) = gates.table.remove(&key)
             {
-                surplus.push(post.record(&key));
+                surplus.push(tracked.record(&key));
             }
         }
         (gates, surplus)
     }
 
-    /// A gate as it is now; a clear one where nothing is remembered.
+    /// A gate as it is now; a clear one if it is unknown.
     pub(crate) fn record(&self, key: &GateKey) -> GateRecord {
         match self.table.get(key) {
-            Some(post) => post.record(key),
+            Some(tracked) => tracked.record(key),
             None => GateRecord { key: key.clone(), gate: Gate::default(), why: String::new() },
         }
     }
 
-    /// Those of an organization that hold something back or wait for a probe, by origin and scope, with how much
-    /// waits behind each of them: of the whole organization, or of one application.
+    /// The closed and probing gates of an organization, by origin and scope. How much each holds is counted for the whole
+    /// organization or for one application.
     pub(crate) fn held(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
-        let held = self.table.of(org).filter(|(_, post)| post.gate.held_until.is_some());
+        let held = self.table.of(org).filter(|(_, tracked)| tracked.gate.held_until.is_some());
         let mut hosts: Vec<_> = held
-            .map(|(key, post)| HeldHost {
+            .map(|(key, tracked)| HeldHost {
                 key: key.clone(),
-                gate: post.gate.clone(),
-                why: post.why.clone(),
-                backlog: post.behind.count(app),
+                gate: tracked.gate.clone(),
+                why: tracked.why.clone(),
+                backlog: tracked.held.count(app),
             })
             .collect();
         hosts.sort_by(|a, b| a.key.cmp(&b.key));
         hosts
     }
 
-    /// A gate was opened by a hand. Returns the lanes that waited behind it.
+    /// An operator has opened a gate. Returns the lanes that it held.
     pub(crate) fn release(&mut self, key: &GateKey, now: Timestamp) -> Vec<EndpointId> {
-        let mut news = GateChanges::default();
-        if let Some(post) = self.table.get_mut(key) {
-            post.opened_by_operator = true;
-            self.set(key, Gate::default(), "", now, &mut news);
+        let mut changes = GateChanges::default();
+        if let Some(tracked) = self.table.get_mut(key) {
+            tracked.opened_by_operator = true;
+            self.set(key, Gate::default(), "", now, &mut changes);
         }
-        news.woken
+        changes.woken
     }
 
-    /// Asks for passage and claims the probe where there is one to claim. A lane that has to wait for a hold or a
-    /// probe is behind the gate until [`Gates::left`].
-    pub(crate) fn enter(&mut self, visitor: &GateRequest<'_>, now: Timestamp) -> Passage {
-        let (target, policy) = (visitor.target, &visitor.target.policy);
+    /// Lets a lane pass, as the probe if one is needed, or holds it until [`Gates::left`].
+    pub(crate) fn enter(&mut self, request: &GateRequest<'_>, now: Timestamp) -> Passage {
+        let (target, policy) = (request.target, &request.target.policy);
         if !policy.uses_gates() || self.table.is_empty() {
             return Passage::Open;
         }
         let keys = keys(target);
-        let passages = keys.each_ref().map(|key| match self.table.get(key) {
-            Some(post) if policy.uses_gate(key.scope) => post.gate.admission(policy, now),
+        let admissions = keys.each_ref().map(|key| match self.table.get(key) {
+            Some(tracked) if policy.uses_gate(key.scope) => tracked.gate.admission(policy, now),
             _ => GateAdmission::Open,
         });
-        // Of two probes it waits for the wider gate's first.
-        if let Some((key, binding)) = GateAdmission::strictest(keys.iter().zip(passages).rev()) {
-            self.wait(visitor, &keys, &passages);
+        // Of two probes, the one of the wider gate comes first.
+        if let Some((key, binding)) = GateAdmission::strictest(keys.iter().zip(admissions).rev()) {
+            self.wait(request, &keys, &admissions);
             if let GateAdmission::Held(until) = binding {
                 return Passage::At(until);
             }
-            if let Some(post) = self.table.get_mut(key) {
-                post.waiters.insert(visitor.endpoint);
+            if let Some(tracked) = self.table.get_mut(key) {
+                tracked.waiters.insert(request.endpoint);
             }
             return Passage::Waits;
         }
@@ -143,179 +142,178 @@ impl Gates {
         if let Some(later) = ramps.filter_map(|ramp| ramp.ready(now).err()).max() {
             return Passage::At(later);
         }
-        for (key, passage) in keys.iter().zip(passages) {
-            let Some(post) = self.table.get_mut(key).filter(|_| policy.uses_gate(key.scope)) else {
+        for (key, admission) in keys.iter().zip(admissions) {
+            let Some(tracked) = self.table.get_mut(key).filter(|_| policy.uses_gate(key.scope)) else {
                 continue;
             };
-            if let Some(ramp) = &mut post.ramp {
+            if let Some(ramp) = &mut tracked.ramp {
                 ramp.take();
             }
-            if passage == GateAdmission::Probe {
-                post.gate.probing = true;
-                post.prober = Some(visitor.head);
+            if admission == GateAdmission::Probe {
+                tracked.gate.probing = true;
+                tracked.prober = Some(request.head);
             }
         }
         Passage::Open
     }
 
-    fn wait(&mut self, visitor: &GateRequest<'_>, keys: &[GateKey; 2], passages: &[GateAdmission; 2]) {
-        let GateRequest { endpoint, target, deliveries, .. } = *visitor;
+    fn wait(&mut self, request: &GateRequest<'_>, keys: &[GateKey; 2], admissions: &[GateAdmission; 2]) {
+        let GateRequest { endpoint, target, deliveries, .. } = *request;
         let behind = [0, 1].map(|one| {
-            let post = self.table.get_mut(&keys[one]).filter(|_| passages[one] != GateAdmission::Open)?;
-            post.behind.insert(endpoint, target.app, deliveries);
+            let tracked =
+                self.table.get_mut(&keys[one]).filter(|_| admissions[one] != GateAdmission::Open)?;
+            tracked.held.insert(endpoint, target.app, deliveries);
             self.table.shared_key(&keys[one])
         });
-        self.waiting.insert(endpoint, behind);
+        self.held_by.insert(endpoint, behind);
     }
 
-    /// A lane has its turn, or is gone: it no longer waits behind any gate.
+    /// A lane was selected or dropped: no gate holds it any more.
     pub(crate) fn left(&mut self, endpoint: EndpointId) {
-        if self.waiting.is_empty() {
+        if self.held_by.is_empty() {
             return;
         }
-        for key in self.waiting.remove(&endpoint).into_iter().flatten().flatten() {
-            if let Some(post) = self.table.get_mut(&key) {
-                post.behind.remove(endpoint);
-                post.waiters.remove(&endpoint);
+        for key in self.held_by.remove(&endpoint).into_iter().flatten().flatten() {
+            if let Some(tracked) = self.table.get_mut(&key) {
+                tracked.held.remove(endpoint);
+                tracked.waiters.remove(&endpoint);
             }
         }
     }
 
-    /// Whether an attempt that has passed may still start: nothing was held since, but for its own
-    /// probe.
-    pub(crate) fn still_open(&self, start: &AttemptRequest, now: Timestamp) -> bool {
-        let policy = &start.target.policy;
-        keys(&start.target).iter().all(|key| match self.table.get(key) {
-            Some(post) if policy.uses_gate(key.scope) => {
-                let is_probe = post.prober == Some(start.waiting.seq);
-                post.gate.admission(policy, now).admits_start(is_probe)
+    /// Whether an attempt that has passed may still start: no gate was closed since, except for the attempt's own probe.
+    pub(crate) fn still_open(&self, request: &AttemptRequest, now: Timestamp) -> bool {
+        let policy = &request.target.policy;
+        keys(&request.target).iter().all(|key| match self.table.get(key) {
+            Some(tracked) if policy.uses_gate(key.scope) => {
+                let is_probe = tracked.prober == Some(request.pending.seq);
+                tracked.gate.admission(policy, now).admits_start(is_probe)
             }
             _ => true,
         })
     }
 
-    /// The longest hold that binds the lane that is asked about.
+    /// The longest hold of a lane.
     pub(crate) fn hold(&self, question: &WaitQuestion, now: Timestamp) -> Option<HostHold> {
         let WaitQuestion { org, app, origin, policy, .. } = question;
         self.binding_hold(&keys_of(*org, *app, origin), policy, now)
     }
 
-    /// Until when gates let nothing of a lane go.
+    /// Until when the gates hold everything of a lane.
     pub(crate) fn held_until(&self, target: &Target, now: Timestamp) -> Option<Timestamp> {
         self.binding_hold(&keys(target), &target.policy, now)?.until
     }
 
     fn binding_hold(&self, keys: &[GateKey], policy: &Policy, now: Timestamp) -> Option<HostHold> {
         let keys = keys.iter().filter(|key| policy.uses_gate(key.scope));
-        let passages = keys.filter_map(|key| Some((key, self.table.get(key)?.gate.admission(policy, now))));
-        let (key, passage) = GateAdmission::strictest(passages)?;
-        let until = if let GateAdmission::Held(until) = passage { Some(until) } else { None };
+        let admissions = keys.filter_map(|key| Some((key, self.table.get(key)?.gate.admission(policy, now))));
+        let (key, admission) = GateAdmission::strictest(admissions)?;
+        let until = if let GateAdmission::Held(until) = admission { Some(until) } else { None };
         Some(HostHold { scope: key.scope, until })
     }
 
-    /// Lets every gate that the attempt has a say in know how it went.
+    /// Applies the result of an attempt to its gates.
     pub(crate) fn after_attempt(
         &mut self,
-        start: &AttemptRequest,
+        request: &AttemptRequest,
         class: &Class,
         transition: &Transition,
         error: &str,
         now: Timestamp,
     ) -> GateChanges {
-        let (mut news, target) = (GateChanges::default(), &start.target);
+        let (mut changes, target) = (GateChanges::default(), &request.target);
         if !target.policy.uses_gates() {
-            return news;
+            return changes;
         }
         for key in keys(target) {
-            let probe = self.is_prober(&key, start);
-            let before = self.table.get(&key).map(|post| post.gate.clone()).unwrap_or_default();
+            let probe = self.is_prober(&key, request);
+            let before = self.table.get(&key).map(|tracked| tracked.gate.clone()).unwrap_or_default();
             let after = before.after_attempt(key.scope, &target.policy, class, transition, probe, now);
-            let untold = self.table.get(&key).is_some_and(|post| post.opened_by_operator);
-            if after != before || untold {
-                self.set(&key, after, error, now, &mut news);
-                if let Some(post) = self.table.get_mut(&key) {
-                    post.opened_by_operator = false;
+            let is_outdated = self.table.get(&key).is_some_and(|tracked| tracked.opened_by_operator);
+            if after != before || is_outdated {
+                self.set(&key, after, error, now, &mut changes);
+                if let Some(tracked) = self.table.get_mut(&key) {
+                    tracked.opened_by_operator = false;
                 }
             }
         }
-        news
+        changes
     }
 
-    /// A probe ended without having been sent: the next lane may claim it.
-    pub(crate) fn abandoned(&mut self, start: &AttemptRequest, now: Timestamp) -> Vec<EndpointId> {
-        let mut news = GateChanges::default();
-        for key in keys(&start.target) {
-            if self.is_prober(&key, start)
-                && let Some(post) = self.table.get(&key)
+    /// A probe ended without being sent: the next lane may send it. Returns the lanes to wake.
+    pub(crate) fn probe_abandoned(&mut self, request: &AttemptRequest, now: Timestamp) -> Vec<EndpointId> {
+        let mut changes = GateChanges::default();
+        for key in keys(&request.target) {
+            if self.is_prober(&key, request)
+                && let Some(tracked) = self.table.get(&key)
             {
-                let gate = post.gate.clone().without_probe();
-                let why = post.why.clone();
-                self.set(&key, gate, &why, now, &mut news);
+                let gate = tracked.gate.clone().without_probe();
+                let why = tracked.why.clone();
+                self.set(&key, gate, &why, now, &mut changes);
             }
         }
-        news.woken
+        changes.woken
     }
 
-    /// Forgets gates at which nothing has happened for a while: hosts that failed now and then, or
-    /// that nobody sends to any more. One with a hold is forgotten only long after its end.
+    /// Drops unused gates. A gate with a hold is kept until long after its end.
     pub(crate) fn forget_idle(&mut self, now: Timestamp) {
-        let is_idle = |post: &mut TrackedGate| {
-            let held = post.gate.held_until.is_some_and(|until| until + GATE_RETENTION > now);
-            let ramp = post.ramp.is_some_and(|ramp| !ramp.is_over(now));
-            let touched = std::mem::take(&mut post.touched);
-            !(touched || held || ramp || post.gate.probing || !post.behind.is_empty())
+        let is_idle = |tracked: &mut TrackedGate| {
+            let held = tracked.gate.held_until.is_some_and(|until| until + GATE_RETENTION > now);
+            let ramp = tracked.ramp.is_some_and(|ramp| !ramp.is_over(now));
+            let touched = std::mem::take(&mut tracked.touched);
+            !(touched || held || ramp || tracked.gate.probing || !tracked.held.is_empty())
         };
-        let posts = self.table.iter_mut();
-        let idle: Vec<_> = posts.filter_map(|(key, post)| is_idle(post).then(|| key.clone())).collect();
+        let all = self.table.iter_mut();
+        let idle: Vec<_> = all.filter_map(|(key, tracked)| is_idle(tracked).then(|| key.clone())).collect();
         for key in idle {
             self.table.remove(&key);
         }
     }
 
-    fn is_prober(&self, key: &GateKey, start: &AttemptRequest) -> bool {
-        self.table.get(key).is_some_and(|post| post.prober == Some(start.waiting.seq))
+    fn is_prober(&self, key: &GateKey, request: &AttemptRequest) -> bool {
+        self.table.get(key).is_some_and(|tracked| tracked.prober == Some(request.pending.seq))
     }
 
-    /// `error`: the failure that a new hold comes from.
-    fn set(&mut self, key: &GateKey, gate: Gate, error: &str, now: Timestamp, news: &mut GateChanges) {
-        let post = self.table.put(key, gate.held_until.unwrap_or(now));
-        if gate.held_until != post.gate.held_until {
-            error.clone_into(&mut post.why);
+    /// Changes a gate. `error`: the failure that causes a new hold.
+    fn set(&mut self, key: &GateKey, gate: Gate, error: &str, now: Timestamp, changes: &mut GateChanges) {
+        let tracked = self.table.put(key, gate.held_until.unwrap_or(now));
+        if gate.held_until != tracked.gate.held_until {
+            error.clone_into(&mut tracked.why);
         }
-        match (post.gate.held_until, gate.held_until) {
+        match (tracked.gate.held_until, gate.held_until) {
             (Some(_), None) => {
-                post.ramp = Ramp::since(now, now);
-                // It opens before the end that some of them were told.
-                news.woken.extend(post.behind.endpoints());
+                tracked.ramp = Ramp::since(now, now);
+                // It opens earlier than the held lanes were told.
+                changes.woken.extend(tracked.held.endpoints());
             }
-            (_, Some(_)) => post.ramp = None,
+            (_, Some(_)) => tracked.ramp = None,
             (None, None) => {}
         }
         let kept = gate.persisted();
-        if !kept.is_clear() || post.may_be_on_disk() {
-            news.changed.push(GateRecord { key: key.clone(), gate: kept, why: post.why.clone() });
+        if !kept.is_clear() || tracked.may_be_on_disk() {
+            changes.changed.push(GateRecord { key: key.clone(), gate: kept, why: tracked.why.clone() });
         }
-        post.touched = true;
+        tracked.touched = true;
         if !gate.probing {
-            post.prober = None;
-            news.woken.extend(std::mem::take(&mut post.waiters));
+            tracked.prober = None;
+            changes.woken.extend(std::mem::take(&mut tracked.waiters));
         }
-        post.gate = gate;
-        if post.gate.is_clear() && post.ramp.is_none() && !post.opened_by_operator {
+        tracked.gate = gate;
+        if tracked.gate.is_clear() && tracked.ramp.is_none() && !tracked.opened_by_operator {
             self.table.remove(key);
         }
         while let Some(surplus) = self.table.surplus(key.org) {
-            self.forget(&surplus, news);
+            self.forget(&surplus, changes);
         }
     }
 
-    /// Forgets a gate, here and, with the record that is about to be written, on disk.
-    fn forget(&mut self, key: &GateKey, news: &mut GateChanges) {
-        let Some(post) = self.table.remove(key) else { return };
-        news.woken.extend(post.behind.endpoints());
-        if post.may_be_on_disk() {
-            news.changed.retain(|record| record.key != *key);
-            news.changed.push(self.record(key));
+    /// Drops a gate: here, and on disk with the next record.
+    fn forget(&mut self, key: &GateKey, changes: &mut GateChanges) {
+        let Some(tracked) = self.table.remove(key) else { return };
+        changes.woken.extend(tracked.held.endpoints());
+        if tracked.may_be_on_disk() {
+            changes.changed.retain(|record| record.key != *key);
+            changes.changed.push(self.record(key));
         }
     }
 }

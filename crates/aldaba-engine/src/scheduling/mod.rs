@@ -1,6 +1,6 @@
 //! Decides which delivery is sent next, and when.
 //!
-//! The [dispatcher](dispatcher) owns the lanes and carries out what the [turns](scheduler) select. A [lane](lane) is the
+//! The [dispatcher](dispatcher) owns the lanes and carries out what the [scheduler](scheduler) selects. A [lane](lane) is the
 //! queue of one endpoint; [gates](gates) hold back origins that fail; a [sweep](sweep) finds deliveries that memory does
 //! not know of.
 
@@ -15,7 +15,9 @@ mod sweep;
 mod wait_reasons;
 
 pub use cancel::{Cancel, Cancelled};
-pub(crate) use dispatcher::{Dispatcher, Event, Inbox, QueuedDelivery};
+pub(crate) use dispatcher::{
+    Dispatcher, Inbox, QueuedDelivery, SchedulingCommand, SchedulingEvent, SchedulingQuestion,
+};
 pub(crate) use expiry::Expirer;
 pub use gates::GateBacklog;
 pub(crate) use gates::{GATE_RETENTION, GateLimits, Gates};

@@ -1,7 +1,7 @@
-//! Whose turn it is: the ready lanes, the alarms of the others, and the overall cap.
+//! The scheduler: selects which lanes send next, within all limits.
 //!
-//! Nothing here waits or does IO. Every method changes the state and [`Scheduler::run_once`] says what
-//! to do now; the dispatcher does it.
+//! Nothing here waits or does IO. Events change the state, and a scheduling pass ([`Scheduler::run_once`]) returns the actions
+//! that the dispatcher carries out.
 
 mod app_throttle;
 mod expiry;
@@ -11,13 +11,13 @@ mod pass;
 mod shares;
 
 use crate::ClockTrust;
-use crate::delivering::AttemptRequest;
-use crate::delivering::Target;
+use crate::delivering::{AttemptRequest, Target};
 use crate::options::Options;
 use crate::scheduling::expiry::ExpirySearch;
 use crate::scheduling::gates::Gates;
 use crate::scheduling::lane::{
-    Awake, BufferBudget, BufferedDelivery, FixedMap, FixedSet, Lane, LaneState, Reading, ReadyQueue, Throttle,
+    Awake, BufferBudget, BufferedDelivery, EndpointEvent, EndpointRead, FixedMap, FixedSet, Lane, LaneEvent,
+    LaneState, ReadyQueue, Throttle, Wake,
 };
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
@@ -33,55 +33,53 @@ use std::time::Duration;
 pub(crate) struct Scheduler {
     options: Options,
     pub(crate) lanes: FixedMap<EndpointId, Box<Lane>>,
-    /// How many of them are awake. Past the limit those that only wait are put to rest.
+    /// How many lanes are awake. Past `lanes_awake`, lanes that only wait become idle.
     awake: usize,
-    /// What their buffers hold together.
-    room: BufferBudget,
+    /// What the buffers of all lanes hold.
+    buffers: BufferBudget,
     pub(crate) gates: Gates,
-    /// Ready lanes in the order of their scheduler, by what is known of their receivers.
-    /// A later ticket is a later turn.
+    /// The lanes of each ready queue, by ticket: the lowest is selected first.
     ready: [BTreeMap<u64, EndpointId>; ReadyQueue::ALL.len()],
     next_ticket: u64,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
-    /// When lanes are to be searched for deliveries past their stop date, and how many searches are under way.
+    /// When lanes are to be searched for expired deliveries, and how many searches are running.
     searches: BTreeSet<(Timestamp, EndpointId)>,
     searching: usize,
     throttles: AppThrottles,
-    /// Deliveries taken and not yet recorded.
+    /// Deliveries in flight, and the lanes that wait for a share of the in-flight limit.
     shares: Shares,
     /// Requests in flight to each origin.
     origins: Origins,
-    /// How many refills are under way, and the lanes that wait for one to end.
+    /// How many refills are running, and the lanes that wait for one.
     refills: usize,
-    awaits_refill: VecDeque<EndpointId>,
-    /// Applications that were deleted: nothing more is sent by any of their lanes. Each is remembered as long as it has
-    /// lanes; one that is opened later reads of it.
-    gone: FixedSet<AppId>,
-    /// Nothing more is started: the store cannot be written, or the server stops.
+    refill_queue: VecDeque<EndpointId>,
+    /// Deleted applications, each remembered as long as it has lanes. A lane that is opened later reads of the deletion.
+    deleted_apps: FixedSet<AppId>,
+    /// No attempt starts: the store cannot be written, or the server stops.
     pub(crate) halted: bool,
     /// Whether deliveries may end by time.
     pub(crate) trust: ClockTrust,
 }
 
-/// What is to be done now.
+/// What the dispatcher is to do after a pass.
 pub(crate) enum Action {
     /// Read the endpoint of a lane.
     Read(EndpointId),
     Refill(DueQuery),
     Attempt(AttemptRequest),
-    /// AttemptEnd a delivery without sending it.
+    /// End a delivery without sending it.
     End(AttemptRequest, Reason),
-    /// AttemptEnd what waits for an endpoint and is past its stop date.
+    /// Search a lane for expired deliveries, and end them.
     Search(ExpirySearch),
 }
 
-/// What an attempt is told that had to wait for its payload.
+/// The answer to an attempt that had to wait for its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MayStart {
     Yes,
-    /// Ask again at this moment: its endpoint gets no more than so many requests a second.
+    /// Ask again at this moment: a rate is used up.
     At(Timestamp),
-    /// Something came in between.
+    /// Something has changed since the delivery was selected.
     No,
 }
 
@@ -90,7 +88,7 @@ impl Scheduler {
         Self {
             shares: Shares::new(options.in_flight),
             origins: Origins::new(options.requests_per_origin),
-            room: BufferBudget::new(options.lane_bytes),
+            buffers: BufferBudget::new(options.lane_bytes),
             options,
             lanes: FixedMap::default(),
             awake: 0,
@@ -102,78 +100,77 @@ impl Scheduler {
             searching: 0,
             throttles: AppThrottles::default(),
             refills: 0,
-            awaits_refill: VecDeque::new(),
-            gone: FixedSet::default(),
+            refill_queue: VecDeque::new(),
+            deleted_apps: FixedSet::default(),
             halted: false,
             trust: ClockTrust::default(),
         }
     }
 
-    /// How many deliveries are taken and not yet recorded.
+    /// How many deliveries are in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.shares.in_flight()
     }
 
-    /// How many lanes there are, and deleted applications that are remembered for theirs.
+    /// How many lanes there are, and how many deleted applications are remembered for them.
     #[cfg(test)]
     pub(crate) fn memory(&self) -> (usize, usize) {
-        (self.lanes.len(), self.gone.len())
+        (self.lanes.len(), self.deleted_apps.len())
     }
 
-    /// When something is next due that no news will announce.
+    /// When the next pass is due if no input comes before.
     pub(crate) fn next_alarm(&self, now: Timestamp) -> Option<Timestamp> {
         let own = self.alarms.first().map(|(at, _)| *at);
         own.into_iter().chain(self.throttles.next_alarm()).chain(self.next_search(now)).min()
     }
 
-    /// What is known of an endpoint that has something in flight.
+    /// The health of an endpoint with deliveries in flight, and the gates.
     pub(crate) fn health(&mut self, endpoint: EndpointId) -> Option<(&mut Health, &mut Gates)> {
         let awake = self.lanes.get_mut(&endpoint)?.awake.as_mut()?;
         Some((&mut awake.health, &mut self.gates))
     }
 
-    /// News of a waiting delivery. A lane that is not in memory is opened.
-    pub(crate) fn offer(
+    /// Adds a pending delivery to its lane, which is opened if it is not in memory.
+    pub(crate) fn enqueue(
         &mut self,
         endpoint: EndpointId,
         app: AppId,
-        entry: BufferedDelivery,
+        delivery: BufferedDelivery,
         now: Timestamp,
     ) {
         let lane = self.lane(endpoint, app, now);
-        lane.expiry.offered(entry.waiting.clock_start);
-        lane.backlog.offer(entry);
+        lane.expiry.enqueued(delivery.pending.clock_start);
+        lane.backlog.enqueue(delivery);
         self.plan_search(endpoint, now, now);
         self.wake(endpoint);
     }
 
-    /// Due times of a lane were corrected in the store: what it knows of them counts for nothing. A lane that is not
-    /// in memory is opened.
+    /// The due times of a lane were corrected in the store: it reads them again. It is opened if it is not in memory.
     pub(crate) fn rescheduled(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
         self.lane(endpoint, app, now).backlog.rescheduled();
         self.wake(endpoint);
     }
 
-    /// The clock went back, and by much: moments that were set by it may be far ahead. Every lane looks again at what
-    /// it waits for, and rates are counted anew.
+    /// The clock went back by much: moments that were set before may be far ahead. Every lane checks again what it waits for,
+    /// and rates start anew.
     pub(crate) fn clock_went_back(&mut self, now: Timestamp) {
         self.throttles = AppThrottles::default();
         let mut endpoints: Vec<_> = self.lanes.keys().copied().collect();
         endpoints.sort_unstable();
         for endpoint in endpoints {
             let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
-            lane.token = false;
+            lane.rate_token = false;
             lane.ramp = None;
             lane.idle_since = now;
             if let Some(throttle) = &mut lane.throttle {
                 **throttle = Throttle::new(throttle.rate(), now);
             }
-            if lane.place == LaneState::AwaitsRate {
-                lane.place = LaneState::Waiting;
+            if lane.state == LaneState::AwaitsRate {
+                lane.transition(LaneEvent::Released);
             }
             lane.backlog.start_over();
             if lane.expiry.alarm.is_some() {
-                lane.expiry.altered();
+                lane.expiry.endpoint_changed();
                 self.search_at(endpoint, Timestamp::MIN);
             }
             self.wake(endpoint);
@@ -181,7 +178,7 @@ impl Scheduler {
     }
 
     /// Opens a lane that has work in the store.
-    pub(crate) fn open(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+    pub(crate) fn open_lane(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
         if !self.lanes.contains_key(&endpoint) {
             self.lane(endpoint, app, now);
             self.plan_search(endpoint, now, now);
@@ -190,21 +187,24 @@ impl Scheduler {
     }
 
     fn lane(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) -> &mut Lane {
-        let (options, room) = (&self.options, &self.room);
-        self.lanes.entry(endpoint).or_insert_with(|| Box::new(Lane::new(app, options, room, now)))
+        let (options, buffers) = (&self.options, &self.buffers);
+        self.lanes.entry(endpoint).or_insert_with(|| Box::new(Lane::new(app, options, buffers, now)))
     }
 
-    /// The endpoint of a lane has been read, for the first time or anew. A lane that is awake keeps
-    /// the health that it knows: it is the only one to change it. What was read before a change counts
-    /// for nothing, and is read once more.
-    pub(crate) fn opened(&mut self, endpoint: EndpointId, target: Target, health: Health, now: Timestamp) {
+    /// The endpoint of a lane was read. An awake lane keeps the health that it knows, because only it changes the health. A
+    /// result that was read before a change is dropped, and the endpoint is read again.
+    pub(crate) fn endpoint_read(
+        &mut self,
+        endpoint: EndpointId,
+        target: Target,
+        health: Health,
+        now: Timestamp,
+    ) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
-        if lane.reading == Reading::Outdated {
-            lane.reading = Reading::Wanted;
-        } else {
-            lane.reading = Reading::Done;
+        lane.endpoint_transition(EndpointEvent::ReadEnds);
+        if lane.endpoint_read == EndpointRead::Current {
             if target.deleted {
                 lane.delete();
             }
@@ -235,82 +235,77 @@ impl Scheduler {
     }
 
     /// The endpoint was changed. A lane in memory sends nothing until it has read it again.
-    pub(crate) fn altered(&mut self, endpoint: EndpointId) {
-        // Stop dates may be earlier ones now, also of what is not due for long.
+    pub(crate) fn endpoint_changed(&mut self, endpoint: EndpointId) {
+        // Stop dates may be earlier now, also those of deliveries that are due much later.
         if self.lanes.get(&endpoint).is_none_or(|lane| lane.backlog.next_due().is_some()) {
             self.search_at(endpoint, Timestamp::MIN);
         }
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
         };
-        lane.expiry.altered();
-        lane.reading = match lane.reading {
-            Reading::Done | Reading::Wanted => Reading::Wanted,
-            Reading::UnderWay | Reading::Outdated => Reading::Outdated,
-        };
-        // It may lead to another origin now.
-        if let LaneState::AwaitsOrigin(_) = lane.place {
-            lane.place = LaneState::Waiting;
+        lane.expiry.endpoint_changed();
+        lane.endpoint_transition(EndpointEvent::Changes);
+        // The URL may have another origin now.
+        if let LaneState::AwaitsOrigin(_) = lane.state {
+            lane.transition(LaneEvent::Released);
         }
-        // In order nothing goes before the head's time. Whether that still holds is not known yet, and what
-        // is due must not wait for it.
+        // An ordered lane sends nothing before its head is due. It may not be ordered any more, and then due deliveries must
+        // not wait for the head.
         if lane.backlog.is_ordered() {
             lane.backlog.start_over();
         }
         self.wake(endpoint);
     }
 
-    /// What is held for an endpoint is let go. A lane that is not in memory is opened for that.
-    pub(crate) fn resumed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
-        self.open(endpoint, app, now);
-        self.altered(endpoint);
+    /// An endpoint was resumed: its held deliveries are sent. Its lane is opened if it is not in memory.
+    pub(crate) fn endpoint_resumed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+        self.open_lane(endpoint, app, now);
+        self.endpoint_changed(endpoint);
     }
 
-    /// A policy was changed: lanes that know it read their endpoints, and with them the policy, before
-    /// they send again.
+    /// A policy was changed: awake lanes with it read their endpoints, and with them the policy, before they send again.
     pub(crate) fn policy_changed(&mut self, org: OrgId, name: &str) {
-        self.alter_all(|target| target.org == org && target.policy.name == name);
-        self.search_all_at_rest();
+        self.endpoints_changed(|target| target.org == org && target.policy.name == name);
+        self.search_idle_lanes();
     }
 
     /// The same for a wire profile.
     pub(crate) fn profile_changed(&mut self, org: OrgId, name: &str) {
-        self.alter_all(|target| target.org == org && target.profile.name() == name);
+        self.endpoints_changed(|target| target.org == org && target.profile.name() == name);
     }
 
-    /// The same for an application's rate.
+    /// The same for the rate of an application.
     pub(crate) fn application_changed(&mut self, app: AppId) {
-        self.alter_all(|target| target.app == app);
+        self.endpoints_changed(|target| target.app == app);
         for endpoint in self.throttles.dissolve(app) {
-            self.leave_line(endpoint);
+            self.leave_rate_queue(endpoint);
         }
     }
 
-    fn alter_all(&mut self, which: impl Fn(&Target) -> bool) {
-        let altered = |lane: &Lane| lane.awake.as_ref().is_some_and(|awake| which(&awake.target));
+    fn endpoints_changed(&mut self, which: impl Fn(&Target) -> bool) {
+        let changed = |lane: &Lane| lane.awake.as_ref().is_some_and(|awake| which(&awake.target));
         let mut endpoints: Vec<_> =
-            self.lanes.iter().filter(|(_, lane)| altered(lane)).map(|(endpoint, _)| *endpoint).collect();
+            self.lanes.iter().filter(|(_, lane)| changed(lane)).map(|(endpoint, _)| *endpoint).collect();
         endpoints.sort_unstable();
         for endpoint in endpoints {
-            self.altered(endpoint);
+            self.endpoint_changed(endpoint);
         }
     }
 
-    /// The endpoint was deleted: nothing more is sent, and what waits ends. A lane that is not in
-    /// memory is opened for that.
-    pub(crate) fn removed(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
+    /// An endpoint was deleted: nothing more is sent, and its pending deliveries end. Its lane is opened if it is not in memory.
+    pub(crate) fn endpoint_deleted(&mut self, endpoint: EndpointId, app: AppId, now: Timestamp) {
         self.lane(endpoint, app, now).delete();
         self.wake(endpoint);
     }
 
-    /// The same for all endpoints of an application, however many there are: each lane learns of it at its next turn. What
-    /// waits for later is ended by somebody else (`housekeeping/orphans.rs`).
-    pub(crate) fn application_removed(&mut self, app: AppId) {
-        self.gone.insert(app);
+    /// The same for all endpoints of an application, however many they are: each lane learns of it when it is selected next.
+    /// `housekeeping/orphans.rs` ends the deliveries that are not in memory.
+    pub(crate) fn application_deleted(&mut self, app: AppId) {
+        self.deleted_apps.insert(app);
     }
 
-    /// The endpoint has no row: nothing can wait for it.
-    pub(crate) fn vanished(&mut self, endpoint: EndpointId, now: Timestamp) {
+    /// The endpoint has no row: nothing can be pending for it.
+    pub(crate) fn endpoint_missing(&mut self, endpoint: EndpointId, now: Timestamp) {
         if self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights()) {
             return;
         }
@@ -322,13 +317,14 @@ impl Scheduler {
             if let Some(alarm) = lane.expiry.alarm {
                 self.searches.remove(&(alarm, endpoint));
             }
-            if lane.token {
+            if lane.rate_token {
                 self.throttles.give_back(lane.app, now);
             }
-            self.unpark(lane.app);
+            self.grant_freed(lane.app);
         }
     }
 
+    /// A refill was read.
     pub(crate) fn refilled(&mut self, endpoint: EndpointId, rows: &[PendingDelivery], limit: usize) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.backlog.refilled(rows, limit);
@@ -337,36 +333,37 @@ impl Scheduler {
         self.refills = self.refills.saturating_sub(1);
     }
 
-    /// Whether a delivery that has had its turn, and then had to wait for its payload, may still go.
-    pub(crate) fn may_start(&mut self, start: &AttemptRequest, now: Timestamp) -> MayStart {
-        let Some(lane) = self.lanes.get_mut(&start.endpoint) else {
+    /// Whether a selected delivery that had to wait for its payload may still be sent. `Yes` takes the tokens of the rates.
+    pub(crate) fn may_start(&mut self, request: &AttemptRequest, now: Timestamp) -> MayStart {
+        let Some(lane) = self.lanes.get_mut(&request.endpoint) else {
             return MayStart::No;
         };
-        let is_probe = lane.probing == Some(start.waiting.seq);
+        let is_probe = lane.probing == Some(request.pending.seq);
         let admits_start = |awake: &Awake| awake.state().availability(now).admits_start(is_probe);
         let lane_open = lane.awake.as_deref().is_some_and(admits_start);
-        // What the endpoint was changed to since then counts.
-        let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &start.target);
-        let current = lane.reading == Reading::Done && lane.awake.as_deref().is_some_and(same);
-        let deleted = lane.deleted || self.gone.contains(&lane.app);
-        if self.halted || deleted || !current || !lane_open || !self.gates.still_open(start, now) {
+        // A change of the endpoint since the selection counts.
+        let same = |awake: &Awake| Arc::ptr_eq(&awake.target, &request.target);
+        let current = lane.endpoint_read == EndpointRead::Current && lane.awake.as_deref().is_some_and(same);
+        let deleted = lane.deleted || self.deleted_apps.contains(&lane.app);
+        if self.halted || deleted || !current || !lane_open || !self.gates.still_open(request, now) {
             return MayStart::No;
         }
         let own = lane.throttle.as_mut().map_or(Ok(()), |throttle| throttle.may_start(now));
-        let of_app = start.target.app_rate.map_or(Ok(()), |_| self.throttles.may_start(lane.app, now));
+        let of_app = request.target.app_rate.map_or(Ok(()), |_| self.throttles.may_start(lane.app, now));
         if let Err(at) = own.and(of_app) {
             return MayStart::At(at);
         }
         if let Some(throttle) = &mut lane.throttle {
             throttle.started();
         }
-        if start.target.app_rate.is_some() {
+        if request.target.app_rate.is_some() {
             self.throttles.started(lane.app);
         }
         MayStart::Yes
     }
 
-    /// A request has left the wire: its lane may have room for another.
+    /// A request has left the wire: its lane may have capacity for another. `answered`: whether an answer came, and after how
+    /// long. `None`: nothing was learnt about the receiver.
     pub(crate) fn left_wire(&mut self, endpoint: EndpointId, seq: Seq, answered: Option<(bool, Duration)>) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             match answered {
@@ -378,16 +375,16 @@ impl Scheduler {
                 lane.probing = None;
             }
         }
-        // What others wait for goes to them first.
+        // The freed capacity goes to waiting lanes first.
         if let Some((key, app)) = self.origins.give_back(seq) {
-            self.unpark_origin(&key, app);
+            self.grant_freed_at_origin(&key, app);
         }
         self.wake(endpoint);
     }
 
-    /// Brings a record that was refused up to date. Attempts that ended after it may be on disk
-    /// before it, and what they made of the endpoint's health and of gates must stay.
-    pub(crate) fn renew(&self, record: &mut Record) {
+    /// Brings the health and the gates of a failed record up to date: records of later attempts may be on disk before it, and
+    /// must not be undone.
+    pub(crate) fn refresh(&self, record: &mut Record) {
         let awake = self.lanes.get(&record.endpoint).and_then(|lane| lane.awake.as_ref());
         if let (Some(health), Some(awake)) = (&mut record.health, awake) {
             health.clone_from(&awake.health);
@@ -397,49 +394,50 @@ impl Scheduler {
         }
     }
 
-    /// A delivery's change is on disk.
+    /// The change of a delivery is on disk. `next`: how it is pending from now on, if it is.
     pub(crate) fn recorded(
         &mut self,
         endpoint: EndpointId,
         seq: Seq,
-        again: Option<PendingDelivery>,
+        next: Option<PendingDelivery>,
         now: Timestamp,
     ) {
         if let Some(app) = self.shares.give_back(seq) {
-            self.unpark(app);
+            self.grant_freed(app);
         }
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
-            if let Some(again) = &again {
-                lane.expiry.offered(again.clock_start);
+            if let Some(next) = &next {
+                lane.expiry.enqueued(next.clock_start);
             }
-            lane.backlog.recorded(seq, again);
+            lane.backlog.recorded(seq, next);
             lane.expiry.recorded();
             lane.idle_since = now;
         }
-        if again.is_some() {
+        if next.is_some() {
             self.plan_search(endpoint, now, now);
         }
         self.wake(endpoint);
-        self.rest(endpoint);
+        self.make_idle(endpoint);
     }
 
-    /// Takes a waiting delivery out of its lane, to be ended unsent. `None`: it is in flight.
-    pub(crate) fn withdraw(
+    /// Takes a pending delivery out of its lane: for a manual attempt, or to end it unsent. It is in flight until it is
+    /// recorded. `None`: it is in flight already.
+    pub(crate) fn reserve(
         &mut self,
         endpoint: EndpointId,
         app: AppId,
         read: PendingDelivery,
         now: Timestamp,
     ) -> Option<PendingDelivery> {
-        if self.gone.contains(&app) && !self.lanes.contains_key(&endpoint) {
-            // Nobody sends it meanwhile: it needs no lane.
+        if self.deleted_apps.contains(&app) && !self.lanes.contains_key(&endpoint) {
+            // Nothing sends it meanwhile: it needs no lane.
             return Some(read);
         }
-        self.lane(endpoint, app, now).backlog.withdraw(read)
+        self.lane(endpoint, app, now).backlog.reserve(read)
     }
 
-    /// What was to be ended is on disk as ended, or it was not what it was thought to be.
-    pub(crate) fn withdrawn(&mut self, endpoint: EndpointId, seq: Seq, ended: bool, now: Timestamp) {
+    /// A reserved delivery is on disk as ended, or it is not, and the lane must read the store again.
+    pub(crate) fn reservation_ended(&mut self, endpoint: EndpointId, seq: Seq, ended: bool, now: Timestamp) {
         self.recorded(endpoint, seq, None, now);
         if !ended && let Some(lane) = self.lanes.get_mut(&endpoint) {
             lane.backlog.start_over();
@@ -449,20 +447,20 @@ impl Scheduler {
         }
     }
 
-    /// What a delivery waits for besides its due time, as far as only memory knows.
+    /// What a delivery waits for besides its due time.
     pub(crate) fn wait_reasons(&mut self, question: &WaitQuestion, now: Timestamp) -> WaitReasons {
         let WaitQuestion { app, endpoint, seq, .. } = question;
         let lane = self.lanes.get_mut(endpoint);
-        let throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
-        let in_line = lane.as_ref().is_some_and(|lane| lane.place == LaneState::AwaitsRate);
+        let has_throttle = lane.as_ref().is_some_and(|lane| lane.throttle.is_some());
+        let awaits_rate = lane.as_ref().is_some_and(|lane| lane.state == LaneState::AwaitsRate);
         WaitReasons {
-            origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.place, LaneState::AwaitsOrigin(_))),
+            origin_busy: lane.as_ref().is_some_and(|lane| matches!(lane.state, LaneState::AwaitsOrigin(_))),
             in_flight: lane.as_ref().is_some_and(|lane| lane.backlog.is_in_flight(*seq)),
             hold: self.gates.hold(question, now),
             throttled_until: lane
-                .filter(|_| throttle)
+                .filter(|_| has_throttle)
                 .and_then(|lane| lane.throttle.as_mut()?.ready(now).err()),
-            app_throttled_until: if in_line {
+            app_throttled_until: if awaits_rate {
                 self.throttles.held(*app, now).map(|(_, until)| until)
             } else {
                 None
@@ -471,16 +469,17 @@ impl Scheduler {
         }
     }
 
-    /// Since when deliveries that are due have had to wait for the rate of an endpoint or of its application.
+    /// Since when due deliveries wait for the rate of an endpoint or of its application.
     pub(crate) fn throttled_since(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Timestamp> {
         let lane = self.lanes.get(&endpoint)?;
         let own = lane.throttle.as_ref().and_then(|throttle| throttle.held_since());
-        let in_line = lane.place == LaneState::AwaitsRate;
-        let of_app = in_line.then(|| self.throttles.held(lane.app, now)).flatten().map(|(since, _)| since);
+        let awaits_rate = lane.state == LaneState::AwaitsRate;
+        let of_app =
+            awaits_rate.then(|| self.throttles.held(lane.app, now)).flatten().map(|(since, _)| since);
         own.into_iter().chain(of_app).min()
     }
 
-    /// Puts a lane among the ready ones of its queue, if it is not there.
+    /// Puts a lane into its ready queue, unless it waits for capacity.
     pub(crate) fn wake(&mut self, endpoint: EndpointId) {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return;
@@ -488,38 +487,34 @@ impl Scheduler {
         if let Some(alarm) = lane.alarm.take() {
             self.alarms.remove(&(alarm, endpoint));
         }
-        let queue = lane.queue();
-        match lane.place {
-            LaneState::Ready(now_in, _) if now_in == queue => return,
-            // It is woken when a place comes free; one that has come to answer need not wait for it.
-            LaneState::AwaitsShare if queue != ReadyQueue::Responsive => return,
-            // The same, unless there is more room for what it has become.
-            LaneState::AwaitsOrigin(lane_class) if !lane.deleted && lane_class == lane.pace.lane_class() => {
-                return;
-            }
-            // It is called when its turn has come; what ends without being sent need not wait for that.
-            LaneState::AwaitsRate if !lane.deleted => return,
-            LaneState::Ready(now_in, ticket) => drop(self.ready[now_in as usize].remove(&ticket)),
-            LaneState::AwaitsShare
-            | LaneState::AwaitsOrigin(_)
-            | LaneState::AwaitsRate
-            | LaneState::Waiting => {}
+        let before = lane.state;
+        lane.transition(LaneEvent::Woken(Wake {
+            has_slot: lane.slot.is_some(),
+            class: lane.pace.lane_class(),
+            deleted: lane.deleted,
+            ticket: self.next_ticket,
+        }));
+        if lane.state == before {
+            return;
         }
-        lane.place = LaneState::Ready(queue, self.next_ticket);
-        self.ready[queue as usize].insert(self.next_ticket, endpoint);
-        self.next_ticket += 1;
+        if let LaneState::Ready(queue, ticket) = before {
+            self.ready[queue as usize].remove(&ticket);
+        }
+        if let LaneState::Ready(queue, ticket) = lane.state {
+            self.ready[queue as usize].insert(ticket, endpoint);
+            self.next_ticket += 1;
+        }
     }
 
-    /// Forgets lanes that have had nothing to do for a while; whatever they may get later than
-    /// `horizon` is found by a sweep.
+    /// Drops lanes that have had nothing to do for a while. A sweep finds what becomes due after `horizon`.
     pub(crate) fn forget_idle(&mut self, now: Timestamp, horizon: Timestamp) {
-        let idle = self.options.lane_idle;
+        let lane_idle = self.options.lane_idle;
         let (alarms, searches) = (&mut self.alarms, &mut self.searches);
         let (awake, gates) = (&mut self.awake, &mut self.gates);
-        let mut gone = FixedSet::default();
+        let mut deleted_apps = FixedSet::default();
         self.lanes.retain(|endpoint, lane| {
-            let keep = lane.place != LaneState::Waiting
-                || now.since(lane.idle_since) < idle
+            let keep = lane.state != LaneState::Waiting
+                || now.since(lane.idle_since) < lane_idle
                 || !lane.can_be_forgotten(horizon);
             if !keep && let Some(alarm) = lane.alarm {
                 alarms.remove(&(alarm, *endpoint));
@@ -531,12 +526,12 @@ impl Scheduler {
             if !keep {
                 gates.left(*endpoint);
             }
-            if keep && self.gone.contains(&lane.app) {
-                gone.insert(lane.app);
+            if keep && self.deleted_apps.contains(&lane.app) {
+                deleted_apps.insert(lane.app);
             }
             keep
         });
-        self.gone = gone;
+        self.deleted_apps = deleted_apps;
         self.gates.forget_idle(now);
         self.throttles.forget_idle(now);
     }

@@ -1,19 +1,18 @@
-//! Finds lanes with work that memory does not know of: all of it after a start, later what comes
-//! within reach as time passes.
+//! The sweep: finds lanes with work that memory does not know of. The first sweep finds everything, later ones what becomes due.
 
 use crate::housekeeping::background::{self, Background};
-use crate::scheduling::dispatcher::{Event, Inbox};
+use crate::scheduling::dispatcher::{Inbox, SchedulingEvent};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{Error, LanePosition, LanesCursor, LanesQuery, Seq, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many waiting deliveries one read walks over.
+/// Pending deliveries of one read.
 const SWEEP_PAGE_ROWS: usize = 10_000;
-/// Every so many sweeps starts from the beginning, in case something was missed.
-const FULL_SWEEP_INTERVAL: u32 = 20;
+/// One sweep of this many starts from the beginning, in case something was missed.
+const SWEEPS_PER_FULL_SWEEP: u32 = 20;
 
-/// How long until a sweep that could not be finished is tried again.
+/// How long until an unfinished sweep is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// When and from where to sweep.
@@ -30,7 +29,7 @@ impl Sweep {
         Self { interval, next_at: now, running: None, swept_until: None, count: 0 }
     }
 
-    /// Sweeps everything again, soon: the clock went back.
+    /// The clock went back: sweeps everything again, soon.
     pub(crate) fn start_over(&mut self, now: Timestamp) {
         (self.next_at, self.swept_until, self.count) = (now, None, 0);
         self.running = self.running.map(|_| now);
@@ -44,7 +43,7 @@ impl Sweep {
         self.running.is_none().then_some(self.next_at)
     }
 
-    /// Starts a sweep and returns how far it reaches: what is due later is found by a later one.
+    /// Starts a sweep. Returns its horizon: a later sweep finds what is due later.
     pub(crate) fn start(
         &mut self,
         store: &Arc<dyn Store>,
@@ -53,7 +52,7 @@ impl Sweep {
         now: Timestamp,
     ) -> Timestamp {
         let until = self.swept_until.unwrap_or(now).max(now + self.interval * 2);
-        let from = self.swept_until.filter(|_| !self.count.is_multiple_of(FULL_SWEEP_INTERVAL));
+        let from = self.swept_until.filter(|_| !self.count.is_multiple_of(SWEEPS_PER_FULL_SWEEP));
         self.count = self.count.wrapping_add(1);
         self.running = Some(until);
         self.next_at = now + self.interval;
@@ -66,7 +65,7 @@ impl Sweep {
             {
                 tracing::warn!(%error, "cannot search for due deliveries; trying again soon");
             }
-            inbox.send(Event::SweepEnded(result.is_ok()));
+            inbox.send(SchedulingEvent::SweepEnded(result.is_ok()));
         });
         until
     }
@@ -76,8 +75,7 @@ impl Sweep {
         if finished {
             self.swept_until = until;
         } else {
-            // The first one after a start is the only one to know of most lanes: it must not wait
-            // for an interval that may be days.
+            // The first sweep is the only one that finds most lanes. It must not wait for an interval that may be days.
             self.next_at = self.next_at.min(now + RETRY_DELAY);
         }
     }
@@ -93,7 +91,7 @@ async fn walk(
     loop {
         let page = store.lanes(LanesQuery { after, until, limit: SWEEP_PAGE_ROWS }).await?;
         if !page.lanes.is_empty() {
-            inbox.send(Event::LanesFound(page.lanes));
+            inbox.send(SchedulingEvent::LanesFound(page.lanes));
         }
         match page.next {
             Some(next) => after = Some(next),

@@ -1,36 +1,36 @@
-//! What a delivery waits for, as far as only memory knows.
+//! Why a delivery is pending, as far as only memory knows.
 
 use crate::Policies;
 use crate::delivering::origin_of;
 use aldaba_delivery::{AppId, EndpointId, GateScope, OrgId, Origin, Policy, Timestamp};
 use aldaba_store::{Endpoint, Seq};
 
-/// What of a waiting delivery is not on disk.
+/// Why a delivery is pending, besides what is on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitReasons {
-    /// An attempt is being made, or its end is being written.
+    /// An attempt is in flight, or being recorded.
     pub in_flight: bool,
-    /// The host is held back.
+    /// A gate holds the host.
     pub hold: Option<HostHold>,
-    /// The endpoint has had as many requests as it may have.
+    /// The rate of the endpoint is used up.
     pub throttled_until: Option<Timestamp>,
-    /// All endpoints of the application together have had as many as they may have.
+    /// The rate of the application is used up.
     pub app_throttled_until: Option<Timestamp>,
-    /// As many requests are in flight to its origin as may be.
+    /// The in-flight limit of the origin is reached.
     pub origin_busy: bool,
-    /// Nothing at all is sent: the server stops, or its store cannot be written.
+    /// Nothing is sent: the server stops, or its store cannot be written.
     pub paused: bool,
 }
 
-/// A hold of an origin that binds a lane.
+/// A hold of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostHold {
     pub scope: GateScope,
-    /// `None`: a probe is on its way, and its end decides.
+    /// `None`: the result of a probe decides.
     pub until: Option<Timestamp>,
 }
 
-/// Who asks.
+/// The delivery in question.
 pub(crate) struct WaitQuestion {
     pub(crate) org: OrgId,
     pub(crate) app: AppId,

@@ -5,11 +5,12 @@ use super::scene::made;
 use super::{Scene, at};
 use crate::operations::Search;
 use crate::{
-    Accept, Accepted, Change, Content, IdempotencyKey, Message, NewDelivery, RequestDigest, Seq, Store,
+    Accept, Accepted, Change, Content, Done, IdempotencyKey, Message, NewDelivery, RequestDigest, Seq, Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 async fn stored(scene: &Scene, accept: &Accept) -> Option<Message> {
     scene.store.message(accept.app, accept.message.id.to_string()).await.unwrap()
@@ -123,6 +124,26 @@ pub async fn an_idempotency_key_counts_even_when_the_version_is_stale(store: Arc
     scene.accepted(&first).await;
     let repeated = Accept { idempotency: first.idempotency, version: 0, ..scene.event(&tenant) };
     assert_eq!(scene.accept(vec![repeated]).await, [Accepted::Repeated { message: first.message.id }]);
+}
+
+pub async fn an_accepted_key_is_found_in_the_order_of_the_writes(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let first = Accept { idempotency: Some(scene.key()), ..scene.event(&tenant) };
+    let key = first.idempotency.unwrap();
+    let find = |app, key: IdempotencyKey| {
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |found| drop(answer.send(found)));
+        scene.store.find_accepted(app, key.digest, done);
+        async move { answered.await.unwrap().unwrap() }
+    };
+    assert_eq!(find(first.app, key).await, None);
+    // The accept is submitted, and not awaited: the look-up comes after it all the same.
+    scene.store.accept(vec![first.clone()], Done::new(drop));
+    assert_eq!(find(first.app, key).await, Some(first.message.id));
+    assert_eq!(find(first.app, scene.key()).await, None, "another key");
+    let other = scene.with_endpoints(0).await;
+    assert_eq!(find(other.application.id, key).await, None, "another application");
 }
 
 pub async fn a_key_that_was_kept_under_its_former_digest_is_honoured(store: Arc<dyn Store>) {

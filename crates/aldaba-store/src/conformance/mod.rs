@@ -55,6 +55,7 @@ macro_rules! conformance_tests {
             accepting::a_repeated_idempotency_key_stores_nothing_and_names_the_first_message,
             accepting::a_key_used_twice_in_one_batch_counts_once,
             accepting::an_idempotency_key_counts_even_when_the_version_is_stale,
+            accepting::an_accepted_key_is_found_in_the_order_of_the_writes,
             accepting::a_key_that_was_kept_under_its_former_digest_is_honoured,
             accepting::an_idempotency_key_counts_until_its_row_is_removed,
             accepting::idempotency_keys_of_two_applications_do_not_meet,

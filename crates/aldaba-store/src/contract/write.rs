@@ -39,6 +39,10 @@ contract! {
             /// One commit for the whole batch, one result for each event, in order. [`Error::Busy`] at once
             /// when too many operations or bytes are waiting, or it would have to wait too long.
             accept(batch: Vec<Accept>) -> Vec<Accepted> = Accept(batch);
+
+            /// The message that was accepted with an idempotency key. It is looked up in the order of the writes: an accept
+            /// that was submitted before is found. [`Error::Busy`] as for [`Self::accept`].
+            find_accepted(app: AppId, digest: RequestDigest) -> Option<MessageId> = FindAccepted(app, digest);
         }
     }
 }

@@ -38,7 +38,7 @@ pub use retention::{
 pub use transaction::{Reading, Result, Statement, Transaction, Value};
 
 use crate::{Accepted, Error, Recorded};
-use aldaba_delivery::AppId;
+use aldaba_delivery::{AppId, MessageId};
 use std::collections::HashMap;
 
 /// What the operations are held to.
@@ -112,6 +112,10 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
     Ok(match op {
         Op::Accept(accepts) => {
             OpOutcome::Accept(batch.each(accepts, Accepted::Refused, accepting::accept)?)
+        }
+        Op::FindAccepted(app, digest) => {
+            let found = keys::find_request(batch.tx, app.as_bytes(), digest)?;
+            OpOutcome::FindAccepted(found.map(MessageId::from_bytes))
         }
         Op::Record(records) => {
             OpOutcome::Record(batch.each(records, Recorded::Refused, recording::record)?)

@@ -3,9 +3,9 @@
 use super::{Removal, Removed};
 use crate::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
-    Recorded, ReopenEvent, ReplayStep, ReplayStepped, Seq, SumUp,
+    Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
 };
-use aldaba_delivery::{AppId, EndpointId};
+use aldaba_delivery::{AppId, EndpointId, MessageId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -44,6 +44,7 @@ macro_rules! operations {
 
 operations! {
     Accept(Vec<Accept>) -> Vec<Accepted>;
+    FindAccepted(AppId, RequestDigest) -> Option<MessageId>;
     Reopen(ReopenEvent) -> Vec<(EndpointId, PendingDelivery)>;
     Record(Vec<Record>) -> Vec<Recorded>;
     RecordManual(Box<ManualRecord>) -> ();
@@ -80,7 +81,7 @@ impl Op {
         match self {
             Self::Record(_) | Self::RecordManual(_) => Class::Result,
             // A sender waits for it, as for an event that is new.
-            Self::Accept(_) | Self::Reopen(_) => Class::Accept,
+            Self::Accept(_) | Self::FindAccepted(..) | Self::Reopen(_) => Class::Accept,
             Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
@@ -106,17 +107,17 @@ impl Op {
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
-            Self::RecordManual(_) | Self::SettleSetting(..) => 1,
+            Self::FindAccepted(..) | Self::RecordManual(_) | Self::SettleSetting(..) => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
     }
 
-    /// How many messages it accepts, or opens again.
+    /// How many messages it accepts, looks up or opens again.
     pub fn messages(&self) -> usize {
         match self {
             Self::Accept(batch) => batch.len().max(1),
-            Self::Reopen(_) => 1,
+            Self::FindAccepted(..) | Self::Reopen(_) => 1,
             _ => 0,
         }
     }
@@ -139,7 +140,7 @@ impl Op {
                 _ => 0,
             },
             Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
-            Self::StepReplay(_) => 0,
+            Self::FindAccepted(..) | Self::StepReplay(_) => 0,
             Self::SettleSetting(_, value) => value.len(),
             Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
             Self::SumUp(step) => size_of_val(&step.endpoints[..]),

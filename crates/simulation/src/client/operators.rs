@@ -55,7 +55,7 @@ impl Client {
         let query = pending(application.id);
         let found = store.delivery_list(query).await?.found;
         let wanted: Vec<_> = found.iter().filter_map(|(_, view)| cancel(view)).collect();
-        let seqs: Vec<_> = wanted.iter().map(|cancel| cancel.waiting.seq).collect();
+        let seqs: Vec<_> = wanted.iter().map(|cancel| cancel.pending.seq).collect();
         if self.process.is_dead() {
             return Err(Error::Closed);
         }
@@ -121,5 +121,5 @@ pub(super) fn pending(app: AppId) -> DeliveriesQuery {
 }
 
 fn cancel(view: &DeliveryView) -> Option<Cancel> {
-    Some(Cancel { app: view.app, endpoint: view.status.endpoint, waiting: view.status.waiting()? })
+    Some(Cancel { app: view.app, endpoint: view.status.endpoint, pending: view.status.waiting()? })
 }

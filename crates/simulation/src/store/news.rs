@@ -40,6 +40,7 @@ impl Whose {
     pub(super) fn of(op: &Op, outcome: Option<&OpOutcome>, disk: &Disk) -> Self {
         Self::Of(match (op, outcome) {
             (Op::Accept(batch), _) => batch.iter().map(|accept| accept.app).collect(),
+            (Op::FindAccepted(app, _), _) => BTreeSet::from([*app]),
             (Op::Record(batch), _) => batch.iter().map(|record| record.app).collect(),
             (Op::Reopen(reopen), _) => BTreeSet::from([reopen.app]),
             (Op::Discard(app, ..), _) => BTreeSet::from([*app]),

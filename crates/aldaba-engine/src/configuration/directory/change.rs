@@ -2,7 +2,7 @@
 
 use super::invalidation::Invalidation;
 use super::{ChangeError, Directory, FilterReservation, IdempotencyDigest};
-use crate::scheduling::Event;
+use crate::scheduling::SchedulingQuestion;
 use aldaba_delivery::Timestamp;
 use aldaba_store::{AuditAction, Change, Changed, Done, Error, IdempotencyKey, Replay};
 use tokio::sync::oneshot;
@@ -98,6 +98,6 @@ impl Directory {
     /// Waits until the lanes have applied the change, so that no later request contradicts it.
     async fn wait_for_lanes(&self) {
         // After the scheduler has stopped there is no reply, and nothing is sent either.
-        let _ = self.inbox.ask(Event::Barrier).await;
+        let _ = self.inbox.ask(SchedulingQuestion::Barrier).await;
     }
 }

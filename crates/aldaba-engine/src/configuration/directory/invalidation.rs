@@ -6,7 +6,7 @@ use super::policies::PolicyInvalidation;
 use super::profiles::ProfileInvalidation;
 use super::sources::SourceInvalidation;
 use crate::configuration::credentials::CredentialsInvalidation;
-use crate::scheduling::Event;
+use crate::scheduling::SchedulingEvent;
 use aldaba_delivery::{AppId, EndpointId, GateKey};
 use aldaba_store::{Application, Change, Changed};
 use std::sync::Arc;
@@ -127,26 +127,28 @@ impl LaneInvalidation {
     fn apply(self, changed: &Changed, core: &DirectoryCore) {
         match (self, changed) {
             (Self::Resumed(app, endpoint), Changed::Resumed { recovery, .. }) => {
-                core.inbox.send(Event::EndpointResumed(app, endpoint));
+                core.inbox.send(SchedulingEvent::EndpointResumed(app, endpoint));
                 if let Some(replay) = recovery {
                     core.replays.run(replay);
                 }
             }
             (Self::ApplicationGone(app), Changed::Done { .. }) => {
                 core.tenants.forget_application(app);
-                core.inbox.send(Event::ApplicationDeleted(app));
+                core.inbox.send(SchedulingEvent::ApplicationDeleted(app));
                 let _ = core.orphans.send(app);
             }
             (Self::Emptied(app), Changed::Done { removed }) => {
-                core.inbox.send(Event::EndpointsDeleted(app, removed.clone()));
+                core.inbox.send(SchedulingEvent::EndpointsDeleted(app, removed.clone()));
             }
             (Self::ApplicationChanged(app), Changed::Done { .. }) => {
-                core.inbox.send(Event::ApplicationChanged(app));
+                core.inbox.send(SchedulingEvent::ApplicationChanged(app));
             }
             (Self::Altered(endpoint), Changed::Done { .. }) => {
-                core.inbox.send(Event::EndpointChanged(endpoint))
+                core.inbox.send(SchedulingEvent::EndpointChanged(endpoint));
             }
-            (Self::Released(gates), Changed::Done { .. }) => core.inbox.send(Event::GatesOpened(gates)),
+            (Self::Released(gates), Changed::Done { .. }) => {
+                core.inbox.send(SchedulingEvent::GatesOpened(gates));
+            }
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{ChangeError, Directory};
 use crate::Policies;
-use crate::scheduling::{Event, Inbox};
+use crate::scheduling::{Inbox, SchedulingEvent};
 use aldaba_delivery::{OrgId, Policy};
 use aldaba_store::{Change, OwnPolicy};
 
@@ -57,6 +57,6 @@ impl PolicyInvalidation {
             Some(own) => self.policies.put(own),
             None => self.policies.remove(self.org, &self.name),
         }
-        inbox.send(Event::PolicyChanged(self.org, self.name));
+        inbox.send(SchedulingEvent::PolicyChanged(self.org, self.name));
     }
 }

@@ -1,5 +1,5 @@
 use super::{ChangeError, Directory};
-use crate::scheduling::{Event, Inbox};
+use crate::scheduling::{Inbox, SchedulingEvent};
 use crate::{Profile, Profiles};
 use aldaba_delivery::OrgId;
 use aldaba_store::{Change, OwnProfile};
@@ -64,6 +64,6 @@ impl ProfileInvalidation {
             Some(profile) => self.profiles.put(self.org, profile),
             None => self.profiles.remove(self.org, &self.name),
         }
-        inbox.send(Event::ProfileChanged(self.org, self.name));
+        inbox.send(SchedulingEvent::ProfileChanged(self.org, self.name));
     }
 }

@@ -57,7 +57,7 @@ impl ClockRecord {
         is_trusted.then_some(Self { unproven_nanos, ..Self::trusted(now) })
     }
 
-    /// What is left of it after so much time run, which may be less than a millisecond: whoever asks for the time looks.
+    /// What is left of it after a time run, which may be less than a millisecond.
     fn prove(unproven_nanos: i64, ran: Duration) -> i64 {
         let proven = nanos(ran).saturating_mul(PROVEN_PER_HOUR).min(unproven_nanos.saturating_abs());
         unproven_nanos - proven * unproven_nanos.signum()

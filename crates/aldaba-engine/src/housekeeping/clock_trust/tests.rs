@@ -14,7 +14,7 @@ fn stepped() -> (Arc<SteppedClock>, ClockTrust, TrustedClock) {
 }
 
 #[test]
-fn a_leap_while_it_runs_is_seen_by_whoever_asks_next() {
+fn a_leap_while_it_runs_is_noticed_by_the_next_question() {
     for hours in [1, -1, 23, -23] {
         let (machine, trust, _) = stepped();
         assert!(trust.may_end_by_time());

@@ -19,7 +19,7 @@ impl Task for ClockWatch {
 
     async fn run(&mut self) -> StoreClosed {
         loop {
-            // At once, too: whoever is killed soon must leave behind that it was here.
+            // At once, too: a process that is killed soon must leave its record.
             match self.write().await {
                 Err(Error::Closed) => return StoreClosed,
                 // The next one tells as much.

@@ -3,7 +3,7 @@
 use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
 use crate::inbound::ForwardedHeaders;
 use crate::inbound::{InboundEvent, NewSource, SourceSettings};
-use crate::scheduling::Event;
+use crate::scheduling::SchedulingQuestion;
 use crate::{
     CreateOutcome, Engine, NewApplication, NewEvent, Options, Parts, Policies, Reception, SystemClock,
     SystemEntropy, Vault,
@@ -104,7 +104,7 @@ fn waits(state: DeliveryState) -> bool {
 }
 
 async fn lanes(engine: &Engine) -> (usize, usize) {
-    engine.inbox().ask(Event::Lanes).await.unwrap()
+    engine.inbox().ask(SchedulingQuestion::Lanes).await.unwrap()
 }
 
 async fn until(mut holds: impl AsyncFnMut() -> bool) {

@@ -392,7 +392,7 @@ fn a_round_sums_up_hours_that_are_over_and_removes_old_counters_of_all_kinds() {
 }
 
 #[test]
-fn gates_leave_the_disk_a_day_after_their_hold_or_when_a_start_had_no_room_for_them() {
+fn gates_leave_the_disk_a_day_after_their_hold_or_when_a_start_had_no_capacity_for_them() {
     let folder = tempfile::tempdir().expect("a folder");
     block_on(async {
         let scene = Scene::new(open(folder.path()));

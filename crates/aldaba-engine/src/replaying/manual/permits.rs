@@ -1,5 +1,4 @@
-//! Which attempts are under way by hand: each delivery once, and no more at once than can be, in all and of one
-//! application.
+//! Permits for manual attempts: one for each delivery at a time, within limits for all and for each application.
 
 use super::ResendError;
 use aldaba_delivery::{AppId, EndpointId, MessageId};
@@ -9,10 +8,10 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const MAX_MANUAL_ATTEMPTS: u32 = 64;
-/// So that one customer's slow receiver does not use them all up.
+/// So that one customer's slow receiver does not use all permits.
 const MAX_PER_APPLICATION: usize = 16;
 
-/// What is attempted.
+/// The delivery that is attempted.
 type Which = (EndpointId, MessageId);
 
 #[derive(Clone)]
@@ -21,7 +20,7 @@ pub(crate) struct ManualPermits {
     used: Arc<Mutex<HashMap<AppId, HashSet<Which>>>>,
 }
 
-/// Given back when it is dropped.
+/// Returned when it is dropped.
 pub(super) struct ManualPermit {
     permits: ManualPermits,
     app: AppId,
@@ -48,12 +47,12 @@ impl ManualPermits {
         Ok(ManualPermit { permits: self.clone(), app, which, _of_all: of_all })
     }
 
-    /// How many are taken.
+    /// How many permits are in use.
     pub(crate) fn taken(&self) -> usize {
         self.used.lock().values().map(HashSet::len).sum()
     }
 
-    /// Resolves when all have been given back. No more are given out.
+    /// Issues no more permits, and resolves when all are returned.
     pub(super) async fn close(&self) {
         if let Ok(all) = self.all.acquire_many(MAX_MANUAL_ATTEMPTS).await {
             all.forget();
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn one_application_does_not_use_up_the_places_of_the_others() {
+    fn one_application_does_not_use_up_the_permits_of_the_others() {
         let permits = ManualPermits::new();
         let mut taken: Vec<_> = (0..=255).map_while(|message| take(&permits, 1, message).ok()).collect();
         assert_eq!(taken.len(), MAX_PER_APPLICATION);
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_by_hand_is_not_attempted_beside_it() {
+    fn a_delivery_with_a_manual_attempt_in_flight_gets_no_second_one() {
         let permits = ManualPermits::new();
         let first = take(&permits, 1, 1);
         assert_eq!(take(&permits, 1, 1).err(), Some(ResendError::InFlight));
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn once_closed_no_more_are_given_out() {
+    async fn once_closed_no_more_are_issued() {
         let permits = ManualPermits::new();
         let taken: Vec<_> = (0..10)
             .flat_map(|app| {

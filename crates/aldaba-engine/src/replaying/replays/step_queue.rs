@@ -1,4 +1,4 @@
-//! Whose step is next: applications take step_queue, however many replays each of them has.
+//! The order of replay steps: applications are served round robin, however many replays each has.
 
 use aldaba_delivery::AppId;
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ pub(super) struct StepQueue {
     queues: Mutex<HashMap<AppId, Weak<Semaphore>>>,
 }
 
-/// The queue of one application, in which only the first waits for the others.
+/// The queue of one application. Only its first replay waits for the other applications.
 #[derive(Clone)]
 pub(super) struct ApplicationQueue(Arc<Semaphore>);
 
@@ -36,7 +36,7 @@ impl StepQueue {
         ApplicationQueue(queue)
     }
 
-    /// Waits for it. `None`: it never comes.
+    /// Waits for the next step. `None`: the engine has stopped.
     pub(super) async fn next<'a>(&'a self, queue: &'a ApplicationQueue) -> Option<StepPermit<'a>> {
         let application_permit = queue.0.acquire().await.ok()?;
         let _overall_permit = self.all.acquire().await.ok()?;
@@ -45,7 +45,7 @@ impl StepQueue {
 }
 
 impl<'a> StepPermit<'a> {
-    /// Lets other applications go on, but not yet its own.
+    /// Releases the overall permit, and keeps that of the application.
     pub(super) fn application_permit(self) -> SemaphorePermit<'a> {
         self.application_permit
     }

@@ -1,6 +1,6 @@
 //! A dispatcher that panics: the engine has failed, loudly, and nothing that was accepted is lost.
 
-use super::Event;
+use super::SchedulingCommand;
 use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
 use crate::{
     Engine, NewApplication, NewEvent, Options, Parts, Policies, SendReceipt, SystemClock, SystemEntropy,
@@ -90,8 +90,8 @@ async fn a_dispatcher_that_panics_fails_the_engine_and_the_next_start_delivers_e
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let failed = engine.failed();
-    engine.inbox().send(Event::Panic);
-    tokio::time::timeout(TEST_TIMEOUT, failed).await.expect("whoever runs the engine hears of it");
+    engine.inbox().send(SchedulingCommand::Panic);
+    tokio::time::timeout(TEST_TIMEOUT, failed).await.expect("the engine reports the failure");
     // What is accepted between the panic and the end of the process is on disk as well.
     let after = send().await;
     engine.close().await;

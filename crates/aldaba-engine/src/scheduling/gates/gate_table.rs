@@ -1,4 +1,4 @@
-//! All gates in memory, within bounds: so many for an organization, so many in all.
+//! The gates in memory, within limits for each organization and overall.
 
 use super::tracked_gate::TrackedGate;
 use crate::scheduling::lane::FixedMap;
@@ -6,7 +6,7 @@ use aldaba_delivery::{GateKey, OrgId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How many gates are remembered.
+/// How many gates are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateLimits {
     pub(crate) per_organization: usize,
@@ -16,55 +16,55 @@ pub(crate) struct GateLimits {
 pub(super) struct GateTable {
     limits: GateLimits,
     /// Each with the moment until which it matters.
-    posts: FixedMap<Arc<GateKey>, (Timestamp, TrackedGate)>,
-    /// The gates of each organization, the one that matters least first.
+    gates: FixedMap<Arc<GateKey>, (Timestamp, TrackedGate)>,
+    /// The gates of each organization; the first is dropped first.
     ranked: FixedMap<OrgId, BTreeSet<(Timestamp, Arc<GateKey>)>>,
-    /// How many gates each organization has, the fewest first.
+    /// How many gates each organization has.
     sizes: BTreeSet<(usize, OrgId)>,
 }
 
 impl GateTable {
     pub(super) fn new(limits: GateLimits) -> Self {
-        Self { limits, posts: FixedMap::default(), ranked: FixedMap::default(), sizes: BTreeSet::new() }
+        Self { limits, gates: FixedMap::default(), ranked: FixedMap::default(), sizes: BTreeSet::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.posts.is_empty()
+        self.gates.is_empty()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.posts.len()
+        self.gates.len()
     }
 
     pub(super) fn get(&self, key: &GateKey) -> Option<&TrackedGate> {
-        self.posts.get(key).map(|(_, post)| post)
+        self.gates.get(key).map(|(_, tracked)| tracked)
     }
 
     pub(super) fn get_mut(&mut self, key: &GateKey) -> Option<&mut TrackedGate> {
-        self.posts.get_mut(key).map(|(_, post)| post)
+        self.gates.get_mut(key).map(|(_, tracked)| tracked)
     }
 
-    /// The table's own copy of a key, to be shared.
+    /// The table's copy of a key.
     pub(super) fn shared_key(&self, key: &GateKey) -> Option<Arc<GateKey>> {
-        self.posts.get_key_value(key).map(|(key, _)| key.clone())
+        self.gates.get_key_value(key).map(|(key, _)| key.clone())
     }
 
-    /// The gates of an organization, in no order that means anything.
+    /// The gates of an organization, in no particular order.
     pub(super) fn of(&self, org: OrgId) -> impl Iterator<Item = (&GateKey, &TrackedGate)> {
         let ranked = self.ranked.get(&org).into_iter().flatten();
         ranked.filter_map(|(_, key)| Some((&**key, self.get(key)?)))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<GateKey>, &mut TrackedGate)> {
-        self.posts.iter_mut().map(|(key, (_, post))| (key, post))
+        self.gates.iter_mut().map(|(key, (_, tracked))| (key, tracked))
     }
 
-    /// A gate, made where there is none. It matters until this moment: the end of its hold, or the last that was
-    /// heard of it. Of two gates the one with the earlier moment is forgotten first.
+    /// A gate, created if it is unknown. It matters until this moment: the end of its hold, or its last use. Of two gates the one
+    /// with the earlier moment is dropped first.
     pub(super) fn put(&mut self, key: &GateKey, until: Timestamp) -> &mut TrackedGate {
         let shared = self.shared_key(key).unwrap_or_else(|| Arc::new(key.clone()));
-        let before = self.posts.get(key).map(|(until, _)| *until);
+        let before = self.gates.get(key).map(|(until, _)| *until);
         if before != Some(until) {
             let ranked = self.ranked.entry(key.org).or_default();
             let size = ranked.len();
@@ -75,14 +75,14 @@ impl GateTable {
             let grown = ranked.len();
             self.resize(key.org, size, grown);
         }
-        let (matters_until, post) =
-            self.posts.entry(shared).or_insert_with(|| (until, TrackedGate::default()));
+        let (matters_until, tracked) =
+            self.gates.entry(shared).or_insert_with(|| (until, TrackedGate::default()));
         *matters_until = until;
-        post
+        tracked
     }
 
     pub(super) fn remove(&mut self, key: &GateKey) -> Option<TrackedGate> {
-        let (shared, (until, post)) = self.posts.remove_entry(key)?;
+        let (shared, (until, tracked)) = self.gates.remove_entry(key)?;
         if let Some(ranked) = self.ranked.get_mut(&key.org) {
             let size = ranked.len();
             ranked.remove(&(until, shared));
@@ -92,18 +92,18 @@ impl GateTable {
             }
             self.resize(key.org, size, shrunk);
         }
-        Some(post)
+        Some(tracked)
     }
 
-    /// The gate to forget, while an organization that has got one more is over its limit, or all are together. In
-    /// the latter case it is one of whoever has the most, so that nobody's failures cost those with few their gates.
+    /// The gate to drop while a limit is exceeded: one of this organization, or, if only the overall limit is exceeded, one of
+    /// the organization with the most gates. So nobody's failures cost others their gates.
     pub(super) fn surplus(&self, org: OrgId) -> Option<Arc<GateKey>> {
         let over = |org: &OrgId| {
             self.ranked.get(org).is_some_and(|ranked| ranked.len() > self.limits.per_organization)
         };
         let org = if over(&org) {
             org
-        } else if self.posts.len() > self.limits.overall {
+        } else if self.gates.len() > self.limits.overall {
             self.sizes.last()?.1
         } else {
             return None;

@@ -39,7 +39,7 @@ fn start(seq: i64) -> AttemptRequest {
     AttemptRequest {
         endpoint: EndpointId::from_bytes([1; 20]),
         target: Arc::new(Target::sample("standard")),
-        waiting,
+        pending: waiting,
         content: None,
         lane_class: LaneClass::New,
     }
@@ -60,18 +60,18 @@ fn harsh() -> Policy {
     Policy::new(PolicySpec { name: "harsh".into(), gate, ..standard }).expect("a valid policy")
 }
 
-fn enter(gates: &mut Gates, start: &AttemptRequest, now: Timestamp) -> Passage {
-    gates.left(start.endpoint);
-    let AttemptRequest { endpoint, target, waiting, .. } = start;
-    let visitor = GateRequest { endpoint: *endpoint, target, head: waiting.seq, deliveries: 3 };
-    gates.enter(&visitor, now)
+fn enter(gates: &mut Gates, request: &AttemptRequest, now: Timestamp) -> Passage {
+    gates.left(request.endpoint);
+    let AttemptRequest { endpoint, target, pending, .. } = request;
+    let request = GateRequest { endpoint: *endpoint, target, head: pending.seq, deliveries: 3 };
+    gates.enter(&request, now)
 }
 
 /// An attempt that met no connection.
-fn refused(gates: &mut Gates, start: &AttemptRequest, now: Timestamp) -> GateChanges {
+fn refused(gates: &mut Gates, request: &AttemptRequest, now: Timestamp) -> GateChanges {
     let failure = AttemptFailure { kind: FailureKind::Connect, detail: "refused".into() };
-    let class = Class::of(&start.target.policy, &Outcome::Failed(failure));
-    gates.after_attempt(start, &class, &Transition::Retry { due_at: now + MINUTE }, "refused", now)
+    let class = Class::of(&request.target.policy, &Outcome::Failed(failure));
+    gates.after_attempt(request, &class, &Transition::Retry { due_at: now + MINUTE }, "refused", now)
 }
 
 /// The host's hold has just ended.
@@ -90,7 +90,7 @@ fn key_at(org: u8, host: &str) -> GateKey {
 #[test]
 fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
     let (mut gates, [old, new, next]) = (Gates::default(), [1, 2, 3].map(start));
-    let enter = |gates: &mut Gates, start: &AttemptRequest| enter(gates, start, NOW);
+    let enter = |gates: &mut Gates, request: &AttemptRequest| enter(gates, request, NOW);
     hold_ends(&mut gates);
     assert_eq!(enter(&mut gates, &old), Passage::Open);
     assert!(gates.still_open(&old, NOW));
@@ -98,10 +98,10 @@ fn a_probe_from_before_the_gate_was_opened_does_not_end_a_newer_one() {
     gates = Gates::default();
     hold_ends(&mut gates);
     assert_eq!(enter(&mut gates, &new), Passage::Open);
-    assert!(!gates.still_open(&old, NOW), "it had its turn at a gate that is no more");
-    assert!(gates.abandoned(&old, NOW).is_empty());
+    assert!(!gates.still_open(&old, NOW), "it has passed a gate that is gone");
+    assert!(gates.probe_abandoned(&old, NOW).is_empty());
     assert_eq!(enter(&mut gates, &next), Passage::Waits, "the newer probe is still on its way");
-    assert_eq!(gates.abandoned(&new, NOW), [next.endpoint]);
+    assert_eq!(gates.probe_abandoned(&new, NOW), [next.endpoint]);
     assert_eq!(enter(&mut gates, &next), Passage::Open);
 }
 
@@ -132,7 +132,7 @@ fn what_waited_at_a_gate_passes_on_a_ramp_once_it_is_open() {
 }
 
 #[test]
-fn a_hold_that_was_written_after_a_hand_had_opened_the_gate_is_taken_back() {
+fn a_hold_that_was_recorded_after_an_operator_had_opened_the_gate_is_taken_back() {
     let mut gates = Gates::default();
     hold_ends(&mut gates);
     gates.release(&key(), NOW);
@@ -217,8 +217,8 @@ fn lanes_behind_a_gate_are_counted_as_they_come_and_go() {
     for lane in &lanes {
         gates.left(lane.endpoint);
     }
-    assert!(gates.waiting.is_empty());
-    assert!(gates.table.get(&key()).is_some_and(|post| post.behind.is_empty()));
+    assert!(gates.held_by.is_empty());
+    assert!(gates.table.get(&key()).is_some_and(|gate| gate.held.is_empty()));
 }
 
 fn limited(per_organization: usize, overall: usize) -> Gates {
@@ -261,7 +261,7 @@ fn past_its_limit_an_organization_forgets_the_gate_that_matters_least() {
 }
 
 #[test]
-fn who_waited_behind_a_gate_that_is_forgotten_looks_again() {
+fn a_lane_behind_a_gate_that_is_dropped_is_woken() {
     let mut gates = limited(1, 100);
     gates.close(&key(), NOW, MINUTE);
     let lane = start_of(5, |_| {});
@@ -269,7 +269,7 @@ fn who_waited_behind_a_gate_that_is_forgotten_looks_again() {
     let news = gates.close(&GateKey { origin: Origin::new("https", "other", 443), ..key() }, NOW, MINUTE * 2);
     assert_eq!(news.woken, [lane.endpoint]);
     assert_eq!(enter(&mut gates, &lane, NOW), Passage::Open);
-    assert_eq!(gates.waiting.len(), 0);
+    assert_eq!(gates.held_by.len(), 0);
 }
 
 #[test]

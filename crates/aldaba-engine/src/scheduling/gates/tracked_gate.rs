@@ -1,28 +1,26 @@
-//! A gate with what only memory knows of it.
+//! A gate with its state in memory.
 
 use crate::scheduling::lane::{FixedMap, Ramp};
 use aldaba_delivery::{AppId, EndpointId, Gate, GateKey};
 use aldaba_store::{GateRecord, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A gate and who waits at it.
+/// A gate and the lanes that it holds.
 #[derive(Default)]
 pub(super) struct TrackedGate {
     pub(super) gate: Gate,
-    /// The failure that the present hold comes from.
+    /// The failure that caused the present hold.
     pub(super) why: String,
-    /// While those are let go that had to wait.
+    /// After a hold.
     pub(super) ramp: Option<Ramp>,
-    /// It was opened by a hand. A record from before may have been written after that: the next one puts it
-    /// right.
+    /// An operator has opened it. An earlier record may be written after that; the next record corrects it.
     pub(super) opened_by_operator: bool,
-    /// The delivery whose attempt is the probe. An older one may still be on its way, from before the
-    /// gate was last opened: it is a probe no longer.
+    /// The delivery whose attempt is the probe. A probe from before the gate was last opened no longer counts.
     pub(super) prober: Option<Seq>,
-    /// Those of the lanes behind it that wait for the probe's end.
+    /// Those of the held lanes that wait for the probe's result.
     pub(super) waiters: BTreeSet<EndpointId>,
-    pub(super) behind: LanesBehind,
-    /// Something happened at it since the last look for gates to forget.
+    pub(super) held: HeldLanes,
+    /// It was used since the last search for unused gates.
     pub(super) touched: bool,
 }
 
@@ -31,13 +29,13 @@ impl TrackedGate {
         GateRecord { key: key.clone(), gate: self.gate.clone(), why: self.why.clone() }
     }
 
-    /// Whether the store may have it. A count of failures that led to no hold is not kept.
+    /// Whether the store may have it. Failures without a hold are not stored.
     pub(super) fn may_be_on_disk(&self) -> bool {
         self.gate.held_until.is_some() || self.opened_by_operator
     }
 }
 
-/// What waits behind a gate.
+/// How much a gate holds, as far as it is in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateBacklog {
     pub lanes: usize,
@@ -56,17 +54,17 @@ impl GateBacklog {
     }
 }
 
-/// The lanes that a gate has turned away, each until its next turn. They are counted as they come and go, so that
-/// nobody who asks how many there are makes the dispatcher walk over them.
+/// The lanes that a gate holds, each until its next selection. They are counted as they come and go, so that a question does not
+/// make the dispatcher walk over them.
 #[derive(Default)]
-pub(super) struct LanesBehind {
-    /// With how many deliveries each had in memory.
+pub(super) struct HeldLanes {
+    /// Each with how many deliveries it had buffered.
     lanes: BTreeMap<EndpointId, (AppId, usize)>,
     all: GateBacklog,
     of_app: FixedMap<AppId, GateBacklog>,
 }
 
-impl LanesBehind {
+impl HeldLanes {
     pub(super) fn insert(&mut self, endpoint: EndpointId, app: AppId, deliveries: usize) {
         self.remove(endpoint);
         self.lanes.insert(endpoint, (app, deliveries));
@@ -93,7 +91,7 @@ impl LanesBehind {
         self.lanes.keys().copied()
     }
 
-    /// How many there are, of all applications or of one.
+    /// How much is held, of all applications or of one.
     pub(super) fn count(&self, app: Option<AppId>) -> GateBacklog {
         match app {
             None => self.all,

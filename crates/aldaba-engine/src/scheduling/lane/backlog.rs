@@ -1,13 +1,12 @@
-//! What a lane knows of its waiting deliveries.
+//! The pending deliveries of a lane.
 //!
-//! The part in memory has an upper edge, the *watermark*: every waiting row whose turn comes before it
-//! is in the buffer or in flight, and rows from it on are in the store only. So memory does not
-//! grow with the backlog. The buffer is refilled from the store; because that read is a snapshot
-//! which may be older than what the lane hears meanwhile, changes during a refill are kept and laid
-//! over its result.
+//! The part in memory ends at the *watermark*: every pending delivery before it is in the buffer or in flight, and those from it
+//! on are in the store only. So memory does not grow with the backlog. Refills read the next deliveries from the store. Such a
+//! read is a snapshot that may be older than what the lane is told meanwhile, so changes during a refill are kept and applied to
+//! its result.
 //!
-//! In an ordered lane ([`Backlog::set_ordered`]) turns are compared by place alone ([`PendingDelivery::sequence`]). Their due times
-//! decide nothing but when the head may go, and with it the lane. What has no place yet is in the store only.
+//! An ordered lane ([`Backlog::set_ordered`]) compares deliveries by sequence number alone ([`PendingDelivery::sequence`]). Due times
+//! decide only when the head may be sent. Deliveries without a sequence number are in the store only.
 
 use super::buffer_budget::BufferBudget;
 use crate::delivering::BudgetedContent;
@@ -16,61 +15,61 @@ use aldaba_store::{LanePosition, PendingDelivery, Seq};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// How many deliveries a lane may keep in memory when all lanes together have no room left.
+/// Deliveries that a lane may buffer when the budget of all lanes is used up.
 const MIN_BUFFERED: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) struct BufferedDelivery {
-    pub(crate) waiting: PendingDelivery,
-    /// Absent: it is read from the store at its turn.
+    pub(crate) pending: PendingDelivery,
+    /// `None`: the payload is read from the store when the delivery is sent.
     pub(crate) content: Option<Arc<BudgetedContent>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// In the order of their scheduler.
+    /// In the order in which they are sent.
     buffer: VecDeque<BufferedDelivery>,
-    /// As many as a lane may have on the wire and unrecorded: few enough to look through.
+    /// Few enough to search one by one.
     in_flight: Vec<InFlight>,
     watermark: Watermark,
     ordered: bool,
     refill: Option<Box<Refill>>,
     capacity: usize,
-    room: BufferBudget,
+    budget: BufferBudget,
 }
 
-/// A row that was taken, until its change is committed.
+/// A delivery that was taken, until its change is committed.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     seq: Seq,
-    /// Its due time may have been corrected in the store since it was taken.
+    /// Its due time may have been corrected in the store since.
     is_outdated: bool,
 }
 
 /// Up to where the buffer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watermark {
-    /// Rows from this turn on may be missing. None of them is worth a look before its due time.
+    /// Deliveries from this position on may be missing. None of them is due earlier.
     Below(LanePosition),
-    /// No row is missing.
+    /// None is missing.
     All,
 }
 
-/// A read of the store under way.
+/// A running read of the store.
 #[derive(Debug, Default)]
 struct Refill {
-    /// What was heard since it began; the newest word about each delivery.
+    /// The newest change of each delivery since it started. `None`: it is no longer pending.
     changes: BTreeMap<Seq, Option<BufferedDelivery>>,
-    /// The watermark was lowered meanwhile, or too much was heard to lay it over the result: it would
-    /// leave a gap, and counts for nothing. What was heard is in the buffer, as far as the watermark.
+    /// The watermark was lowered meanwhile, or there were too many changes: the result would have a gap, and is dropped. The
+    /// changes before the watermark are in the buffer.
     invalidated: bool,
 }
 
 const START_POSITION: LanePosition = LanePosition { due_at: Timestamp::MIN, seq: Seq(i64::MIN) };
 
 impl Backlog {
-    /// Of a lane that has heard nothing yet: all its rows may be in the store.
-    pub(crate) fn new(capacity: usize, room: BufferBudget) -> Self {
+    /// An empty one: all deliveries may be in the store.
+    pub(crate) fn new(capacity: usize, budget: BufferBudget) -> Self {
         Self {
             buffer: VecDeque::new(),
             in_flight: Vec::new(),
@@ -78,12 +77,11 @@ impl Backlog {
             ordered: false,
             refill: None,
             capacity,
-            room,
+            budget,
         }
     }
 
-    /// Whether the lane is an ordered one. When that changes everything is left to the store: the order
-    /// in memory is the wrong one. What is in flight stays so.
+    /// Makes the lane an ordered one, or not. A change drops the buffer, which has the wrong order. Deliveries in flight stay so.
     pub(crate) fn set_ordered(&mut self, ordered: bool) {
         if self.ordered != ordered {
             self.ordered = ordered;
@@ -95,105 +93,104 @@ impl Backlog {
         self.ordered
     }
 
-    /// Whether the next may leave beside what is in flight: never in an ordered lane.
+    /// Whether another delivery may be sent now. An ordered lane sends one at a time.
     pub(crate) fn may_take(&self) -> bool {
         !self.ordered || self.in_flight.is_empty()
     }
 
-    /// News of a waiting row: accepted, or to be tried again.
-    pub(crate) fn offer(&mut self, entry: BufferedDelivery) {
-        if self.is_in_flight(entry.waiting.seq) || self.is_outside(&entry.waiting) {
+    /// Adds a pending delivery: a new one, or a retry.
+    pub(crate) fn enqueue(&mut self, delivery: BufferedDelivery) {
+        if self.is_in_flight(delivery.pending.seq) || self.is_outside(&delivery.pending) {
             return;
         }
-        self.note(entry.waiting.seq, Some(&entry));
-        self.insert(entry);
+        self.note(delivery.pending.seq, Some(&delivery));
+        self.insert(delivery);
     }
 
-    /// Takes the head if it is due. It is in flight until [`Backlog::recorded`].
+    /// Takes the first delivery if it is due. It is in flight until [`Backlog::recorded`].
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<BufferedDelivery> {
         self.head(now)?;
-        let entry = self.buffer.pop_front()?;
-        self.room.recount(1, 0);
+        let delivery = self.buffer.pop_front()?;
+        self.budget.recount(1, 0);
         if self.buffer.is_empty() {
             self.buffer = VecDeque::new();
         }
-        self.in_flight.push(InFlight { seq: entry.waiting.seq, is_outdated: false });
-        Some(entry)
+        self.in_flight.push(InFlight { seq: delivery.pending.seq, is_outdated: false });
+        Some(delivery)
     }
 
-    /// The head, if it is due.
+    /// The first delivery, if it is due.
     pub(crate) fn head(&self, now: Timestamp) -> Option<&PendingDelivery> {
-        let head = &self.buffer.front()?.waiting;
+        let head = &self.buffer.front()?.pending;
         (head.due_at <= now).then_some(head)
     }
 
-    /// The head, due or not: for lanes that end.
+    /// Takes the first delivery, due or not, to end it.
     pub(crate) fn take_any(&mut self) -> Option<BufferedDelivery> {
         self.take(Timestamp::MAX)
     }
 
-    /// Takes a row out of its turn, to be ended unsent: as the lane knows it, else as whoever asks has
-    /// read it. It is in flight until [`Backlog::recorded`]. `None`: it is in flight already.
-    pub(crate) fn withdraw(&mut self, read: PendingDelivery) -> Option<PendingDelivery> {
+    /// Takes a delivery out of its order: as the lane knows it, or else as it was read. It is in flight until
+    /// [`Backlog::recorded`]. `None`: it is in flight already.
+    pub(crate) fn reserve(&mut self, read: PendingDelivery) -> Option<PendingDelivery> {
         if self.is_in_flight(read.seq) {
             return None;
         }
-        let place = self.buffer.iter().position(|entry| entry.waiting.seq == read.seq);
-        let entry = place.and_then(|place| self.buffer.remove(place));
-        self.room.recount(usize::from(entry.is_some()), 0);
+        let index = self.buffer.iter().position(|delivery| delivery.pending.seq == read.seq);
+        let delivery = index.and_then(|index| self.buffer.remove(index));
+        self.budget.recount(usize::from(delivery.is_some()), 0);
         self.in_flight.push(InFlight { seq: read.seq, is_outdated: false });
-        Some(entry.map_or(read, |entry| entry.waiting))
+        Some(delivery.map_or(read, |delivery| delivery.pending))
     }
 
     pub(crate) fn is_in_flight(&self, seq: Seq) -> bool {
         self.in_flight.iter().any(|flying| flying.seq == seq)
     }
 
-    /// Leaves everything to the store: a row may wait there that the lane took for ended.
+    /// Drops the buffer, to read the store from the beginning: a delivery may be pending there that the lane does not know.
     pub(crate) fn start_over(&mut self) {
-        self.room.recount(self.buffer.len(), 0);
+        self.budget.recount(self.buffer.len(), 0);
         self.buffer = VecDeque::new();
         self.watermark = Watermark::Below(START_POSITION);
         self.invalidate_refill();
     }
 
-    /// Due times were corrected in the store: what the lane knows of them counts for nothing, nor what it will handle of those
-    /// that were taken before.
+    /// Due times were corrected in the store: those in memory are wrong, and so are those of retries of deliveries in flight.
     pub(crate) fn rescheduled(&mut self) {
         self.in_flight.iter_mut().for_each(|flying| flying.is_outdated = true);
         self.start_over();
     }
 
-    /// A delivery's change is committed: it is settled, or waits again.
-    pub(crate) fn recorded(&mut self, seq: Seq, again: Option<PendingDelivery>) {
+    /// A delivery's change is committed. `next`: how it is pending from now on, if it is.
+    pub(crate) fn recorded(&mut self, seq: Seq, next: Option<PendingDelivery>) {
         let is_outdated = self.in_flight.iter().any(|flying| flying.seq == seq && flying.is_outdated);
         self.in_flight.retain(|flying| flying.seq != seq);
         if self.in_flight.is_empty() {
             self.in_flight = Vec::new();
         }
-        if is_outdated && again.is_some() {
+        if is_outdated && next.is_some() {
             return self.start_over();
         }
-        match again {
-            // It may have got its place while it was in flight: the store must say.
+        match next {
+            // It may have got its sequence number while it was in flight: the store knows.
             Some(waiting) if self.is_outside(&waiting) => self.start_over(),
-            Some(waiting) => self.offer(BufferedDelivery { waiting, content: None }),
+            Some(waiting) => self.enqueue(BufferedDelivery { pending: waiting, content: None }),
             None => self.note(seq, None),
         }
     }
 
-    /// Whether the buffer runs low and the store has more that is due.
+    /// Whether the buffer runs low and the store may have more that is due.
     pub(crate) fn wants_refill(&self, now: Timestamp) -> bool {
         let more = matches!(self.watermark, Watermark::Below(watermark) if watermark.due_at <= now);
-        more && self.refill.is_none() && self.buffer.len() <= self.may_hold() / 4
+        more && self.refill.is_none() && self.buffer.len() <= self.limit() / 4
     }
 
-    /// Begins a refill if one is wanted: what to read after, and how many rows.
+    /// Begins a refill if one is wanted. Returns the position after which to read, and how many rows.
     pub(crate) fn begin_refill(&mut self, now: Timestamp) -> Option<(Option<LanePosition>, usize)> {
         match self.watermark {
             Watermark::Below(watermark) if self.wants_refill(now) => {
                 self.refill = Some(Box::default());
-                Some((before(watermark), self.may_hold()))
+                Some((before(watermark), self.limit()))
             }
             _ => None,
         }
@@ -203,12 +200,12 @@ impl Backlog {
         self.refill.is_some()
     }
 
-    /// The rows read by a refill of at most `limit`.
+    /// Adds the rows that a refill of at most `limit` has read.
     pub(crate) fn refilled(&mut self, rows: &[PendingDelivery], limit: usize) {
         let Some(refill) = self.refill.take() else {
             return;
         };
-        self.room.recount(refill.changes.len(), 0);
+        self.budget.recount(refill.changes.len(), 0);
         if refill.invalidated {
             return;
         }
@@ -221,32 +218,31 @@ impl Backlog {
         }
         for row in rows {
             if !self.is_in_flight(row.seq) && !refill.changes.contains_key(&row.seq) {
-                self.insert(BufferedDelivery { waiting: *row, content: None });
+                self.insert(BufferedDelivery { pending: *row, content: None });
             }
         }
-        for entry in refill.changes.into_values().flatten() {
-            if !self.is_in_flight(entry.waiting.seq) {
-                self.insert(entry);
+        for delivery in refill.changes.into_values().flatten() {
+            if !self.is_in_flight(delivery.pending.seq) {
+                self.insert(delivery);
             }
         }
     }
 
-    /// When there is next something to do: the head's due time, or that of the first row in the
-    /// store.
+    /// When the next delivery is due: the first of the buffer, or the first in the store.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         match (self.buffer.front(), self.watermark) {
-            (Some(head), _) => Some(head.waiting.due_at),
+            (Some(head), _) => Some(head.pending.due_at),
             (None, Watermark::Below(watermark)) => Some(watermark.due_at),
             (None, Watermark::All) => None,
         }
     }
 
-    /// How many deliveries are in memory.
+    /// How many deliveries are buffered.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    pub(crate) fn has_entry(&self) -> bool {
+    pub(crate) fn has_delivery(&self) -> bool {
         !self.buffer.is_empty()
     }
 
@@ -254,32 +250,31 @@ impl Backlog {
         !self.in_flight.is_empty()
     }
 
-    /// Nothing is in flight, or being read.
-    pub(crate) fn is_still(&self) -> bool {
+    /// Whether nothing is in flight or being read.
+    pub(crate) fn is_settled(&self) -> bool {
         self.in_flight.is_empty() && self.refill.is_none()
     }
 
-    /// Nothing is in flight or being read, and nothing is due before `horizon`.
+    /// Whether nothing is in flight, being read, or due before `horizon`.
     pub(crate) fn is_idle(&self, horizon: Timestamp) -> bool {
-        self.is_still() && self.next_due().is_none_or(|due_at| due_at > horizon)
+        self.is_settled() && self.next_due().is_none_or(|due_at| due_at > horizon)
     }
 
-    /// Leaves everything to the store, and remembers only when the first of it is due.
-    pub(crate) fn rest(&mut self) {
+    /// Drops the buffer, and keeps only when the first delivery is due.
+    pub(crate) fn make_idle(&mut self) {
         if let Some(head) = self.buffer.front() {
-            self.watermark = Watermark::Below(self.turn(&head.waiting));
-            self.room.recount(self.buffer.len(), 0);
+            self.watermark = Watermark::Below(self.position(&head.pending));
+            self.budget.recount(self.buffer.len(), 0);
             self.buffer = VecDeque::new();
         }
     }
 
-    /// What is heard of a row: while a refill is under way it is remembered. Of the row at the watermark of an
-    /// ordered lane it means that something else may be due there by now. Of one that has ended nobody says whether it
-    /// was that row.
-    fn note(&mut self, seq: Seq, entry: Option<&BufferedDelivery>) {
+    /// Keeps a change while a refill is running. If the delivery at the watermark of an ordered lane has changed, another may
+    /// be due there now; of a delivery that has ended it is not known whether it was that one.
+    fn note(&mut self, seq: Seq, delivery: Option<&BufferedDelivery>) {
         if let Watermark::Below(watermark) = &mut self.watermark
             && self.ordered
-            && entry.is_none_or(|entry| entry.waiting.sequence == Some(watermark.seq))
+            && delivery.is_none_or(|delivery| delivery.pending.sequence == Some(watermark.seq))
         {
             watermark.due_at = START_POSITION.due_at;
         }
@@ -288,97 +283,97 @@ impl Backlog {
             return;
         }
         let before = refill.changes.len();
-        if self.room.is_short() && before >= self.capacity {
+        if self.budget.is_used_up() && before >= self.capacity {
             self.invalidate_refill();
         } else {
-            refill.changes.insert(seq, entry.cloned());
-            self.room.recount(before, refill.changes.len());
+            refill.changes.insert(seq, delivery.cloned());
+            self.budget.recount(before, refill.changes.len());
         }
     }
 
-    /// The refill under way, if there is one, counts for nothing.
+    /// Drops the result of the running refill, if there is one.
     fn invalidate_refill(&mut self) {
         if let Some(refill) = &mut self.refill {
             refill.invalidated = true;
-            self.room.recount(refill.changes.len(), 0);
+            self.budget.recount(refill.changes.len(), 0);
             refill.changes.clear();
         }
     }
 
-    /// Whether it has no place in the order of the lane yet. It is the store's alone then, whatever is heard of it.
+    /// Whether it has no sequence number in an ordered lane yet. Then it stays in the store.
     fn is_outside(&self, waiting: &PendingDelivery) -> bool {
         self.ordered && waiting.sequence.is_none()
     }
 
-    /// A row's turn in this lane. In an ordered one its number is its place.
-    fn turn(&self, waiting: &PendingDelivery) -> LanePosition {
+    /// The position of a delivery in this lane.
+    fn position(&self, waiting: &PendingDelivery) -> LanePosition {
         let seq = waiting.sequence.filter(|_| self.ordered).unwrap_or(waiting.seq);
         LanePosition { due_at: waiting.due_at, seq }
     }
 
-    /// By what turns are compared.
-    fn rank(&self, turn: LanePosition) -> LanePosition {
-        if self.ordered { LanePosition { due_at: START_POSITION.due_at, ..turn } } else { turn }
+    /// The part of a position that counts in comparisons.
+    fn rank(&self, position: LanePosition) -> LanePosition {
+        if self.ordered { LanePosition { due_at: START_POSITION.due_at, ..position } } else { position }
     }
 
-    /// Just after a row. Of those there, an ordered lane cannot know when they are due.
+    /// The position just after a delivery. An ordered lane cannot know when the deliveries from there on are due.
     fn after(&self, waiting: &PendingDelivery) -> LanePosition {
-        let LanePosition { due_at, seq } = self.rank(self.turn(waiting));
+        let LanePosition { due_at, seq } = self.rank(self.position(waiting));
         LanePosition { due_at, seq: Seq(seq.0.saturating_add(1)) }
     }
 
     /// How many deliveries the buffer may hold now.
-    fn may_hold(&self) -> usize {
-        if self.room.is_short() {
+    fn limit(&self) -> usize {
+        if self.budget.is_used_up() {
             self.buffer.len().clamp(MIN_BUFFERED.min(self.capacity), self.capacity)
         } else {
             self.capacity
         }
     }
 
-    fn insert(&mut self, entry: BufferedDelivery) {
-        let rank = |waiting: &PendingDelivery| self.rank(self.turn(waiting));
-        let turn = rank(&entry.waiting);
-        if self.is_outside(&entry.waiting)
-            || matches!(self.watermark, Watermark::Below(watermark) if turn >= self.rank(watermark))
+    fn insert(&mut self, delivery: BufferedDelivery) {
+        let rank = |waiting: &PendingDelivery| self.rank(self.position(waiting));
+        let rank_of_new = rank(&delivery.pending);
+        if self.is_outside(&delivery.pending)
+            || matches!(self.watermark, Watermark::Below(watermark) if rank_of_new >= self.rank(watermark))
         {
             return;
         }
-        let most = self.may_hold();
+        let limit = self.limit();
         let before = self.buffer.len();
-        // Most come in the order of their scheduler.
-        if self.buffer.back().is_none_or(|last| rank(&last.waiting) < turn) {
+        // Most come in their order.
+        if self.buffer.back().is_none_or(|last| rank(&last.pending) < rank_of_new) {
             if self.buffer.is_empty() {
                 self.buffer.reserve_exact(1);
             }
-            self.buffer.push_back(entry);
+            self.buffer.push_back(delivery);
         } else {
-            match self.buffer.binary_search_by_key(&turn, |entry| rank(&entry.waiting)) {
-                Ok(place) => self.buffer[place] = entry,
-                Err(place) => self.buffer.insert(place, entry),
+            match self.buffer.binary_search_by_key(&rank_of_new, |delivery| rank(&delivery.pending)) {
+                Ok(index) => self.buffer[index] = delivery,
+                Err(index) => self.buffer.insert(index, delivery),
             }
         }
-        if self.buffer.len() > most
+        if self.buffer.len() > limit
             && let Some(last) = self.buffer.pop_back()
         {
-            self.watermark = Watermark::Below(self.turn(&last.waiting));
+            self.watermark = Watermark::Below(self.position(&last.pending));
             self.invalidate_refill();
         }
-        self.room.recount(before, self.buffer.len());
+        self.budget.recount(before, self.buffer.len());
     }
 }
 
 impl Drop for Backlog {
     fn drop(&mut self) {
         let changes = self.refill.as_ref().map_or(0, |refill| refill.changes.len());
-        self.room.recount(self.buffer.len() + changes, 0);
+        self.budget.recount(self.buffer.len() + changes, 0);
     }
 }
 
-/// The turn just before this one, for reads that start after a turn.
-fn before(turn: LanePosition) -> Option<LanePosition> {
-    let seq = turn.seq.0.checked_sub(1)?;
-    Some(LanePosition { seq: Seq(seq), ..turn })
+/// The position just before this one, for reads that start after a position.
+fn before(position: LanePosition) -> Option<LanePosition> {
+    let seq = position.seq.0.checked_sub(1)?;
+    Some(LanePosition { seq: Seq(seq), ..position })
 }
 
 #[cfg(test)]

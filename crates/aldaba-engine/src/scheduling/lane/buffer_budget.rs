@@ -1,30 +1,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the buffers of all lanes may hold together, in deliveries. Every buffer counts what it holds;
-/// past the limit none grows beyond a few.
+/// How many deliveries the buffers of all lanes may hold together. Past the limit a buffer grows no further than a few
+/// deliveries.
 #[derive(Clone, Debug)]
 pub(crate) struct BufferBudget(Arc<BufferCounter>);
 
 #[derive(Debug)]
 struct BufferCounter {
     held: AtomicUsize,
-    most: usize,
+    limit: usize,
 }
 
 impl BufferBudget {
-    /// What one waiting delivery in a buffer costs, in bytes.
-    pub(crate) const ENTRY: usize = 64;
+    /// The memory of a buffered delivery.
+    pub(crate) const BYTES_PER_DELIVERY: usize = 64;
 
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(Arc::new(BufferCounter { held: AtomicUsize::new(0), most: bytes / Self::ENTRY }))
+        Self(Arc::new(BufferCounter { held: AtomicUsize::new(0), limit: bytes / Self::BYTES_PER_DELIVERY }))
     }
 
-    pub(super) fn is_short(&self) -> bool {
-        self.0.held.load(Ordering::Relaxed) >= self.0.most
+    pub(super) fn is_used_up(&self) -> bool {
+        self.0.held.load(Ordering::Relaxed) >= self.0.limit
     }
 
-    /// A buffer has become larger or smaller. Only the one task that owns the lanes does this.
+    /// A buffer has grown or shrunk. Only the dispatcher's task calls this.
     pub(super) fn recount(&self, before: usize, after: usize) {
         if after > before {
             self.0.held.fetch_add(after - before, Ordering::Relaxed);

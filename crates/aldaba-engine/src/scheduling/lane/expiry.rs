@@ -1,32 +1,30 @@
-//! When a lane's waiting deliveries have to be searched for those past their stop date.
+//! When a lane is searched for expired deliveries.
 //!
-//! Most of them may be in the store only, in another order than that of their stop dates. So the lane remembers one
-//! moment: none of them has a clock that started earlier. It is lowered by what the lane hears, and set anew by every
-//! search, which reads what has started before and when the rest has.
+//! Most pending deliveries may be in the store only, in another order than that of their stop dates. So the lane keeps one moment:
+//! no pending delivery has a stop-date clock that started earlier. A new delivery may lower it. A search sets it anew: it reads
+//! the deliveries that started before a moment, and when the oldest of the rest started.
 
 use aldaba_delivery::{Health, Timestamp, first_after_stop_date};
 use std::time::Duration;
 
-/// How long until the first search where the store has to say what waits, or under which policy. Most lanes have sent
-/// everything by then.
+/// How long until the first search of a lane whose deliveries or policy are not known yet. Most lanes have sent everything by
+/// then.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_secs(1);
-/// How long until the next search after one that has ended nothing, doubled each time up to the second: what cannot be
-/// ended is not to be read hotly.
-const EMPTY_SEARCH_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_EMPTY_SEARCH_PAUSE: Duration = Duration::from_secs(8);
-/// The same where the endpoint holds what waits.
-const HELD_PAUSE: Duration = Duration::from_secs(60);
+/// How long until the next search after one that has ended nothing, doubled each time up to the maximum.
+const EMPTY_SEARCH_DELAY: Duration = Duration::from_secs(1);
+const MAX_EMPTY_SEARCH_DELAY: Duration = Duration::from_secs(8);
+/// The same while the endpoint holds its deliveries.
+const HELD_SEARCH_DELAY: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Expiry {
-    /// No waiting delivery of the endpoint has a clock that started earlier. [`Timestamp::MIN`]: it is not known;
-    /// [`Timestamp::MAX`]: none waits.
+    /// No pending delivery has a clock that started earlier. [`Timestamp::MIN`]: unknown; [`Timestamp::MAX`]: none is pending.
     oldest: Timestamp,
     stop_after: StopAfter,
     search: Search,
     not_before: Timestamp,
-    /// How long the pause was after the last search, if that has ended nothing.
-    pause: Duration,
+    /// The delay after the last search, if that has ended nothing.
+    delay: Duration,
     /// When the next search is planned.
     pub(crate) alarm: Option<Timestamp>,
 }
@@ -42,27 +40,27 @@ enum StopAfter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Search {
     Idle,
-    UnderWay,
-    /// Under way, and the endpoint or its policy has changed since it began.
+    Running,
+    /// Running, and the endpoint or its policy has changed since it started.
     Outdated,
 }
 
-/// What a search has found out.
+/// What a search has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SearchResult {
     /// `None`: the policy has no stop date.
     pub(crate) stop_after: Option<Duration>,
-    /// The endpoint holds what waits.
+    /// The endpoint holds its deliveries.
     pub(crate) held: bool,
     /// How many deliveries it has ended.
     pub(crate) ended: usize,
-    /// When the oldest clock of those that wait on has started.
+    /// When the oldest clock of the remaining deliveries started.
     pub(crate) oldest: Option<Timestamp>,
 }
 
 impl SearchResult {
-    /// When to search next, right after the next stop date. `None`: none is known, or it has come already and what waits could
-    /// not be ended: then the next walk looks again.
+    /// When to search next: right after the next stop date. `None`: none is known, or it is past and the deliveries could not
+    /// be ended; the next walk tries again.
     pub(crate) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
         let past = first_after_stop_date(self.oldest.filter(|_| !self.held)?, self.stop_after?);
         (past > now).then_some(past)
@@ -70,28 +68,28 @@ impl SearchResult {
 }
 
 impl Expiry {
-    /// Of a lane that has heard nothing yet.
+    /// Of a new lane.
     pub(crate) fn new() -> Self {
         Self {
             oldest: Timestamp::MIN,
             stop_after: StopAfter::Unknown,
             search: Search::Idle,
             not_before: Timestamp::MIN,
-            pause: Duration::ZERO,
+            delay: Duration::ZERO,
             alarm: None,
         }
     }
 
-    /// Something waits.
-    pub(crate) fn offered(&mut self, clock_start: Timestamp) {
+    /// A delivery is pending.
+    pub(crate) fn enqueued(&mut self, clock_start: Timestamp) {
         self.oldest = self.oldest.min(clock_start);
     }
 
-    pub(crate) fn nothing_waits(&mut self) {
+    pub(crate) fn nothing_pending(&mut self) {
         self.oldest = Timestamp::MAX;
     }
 
-    /// Only the store knows what waits.
+    /// Only the store knows what is pending.
     pub(crate) fn start_over(&mut self) {
         self.oldest = Timestamp::MIN;
     }
@@ -106,17 +104,17 @@ impl Expiry {
         self.stop_after == StopAfter::Never
     }
 
-    /// Whether it is known when the next stop date comes.
+    /// Whether the next stop date is known.
     pub(crate) fn knows_stop_date(&self) -> bool {
         matches!(self.stop_after, StopAfter::After(_))
             && ![Timestamp::MIN, Timestamp::MAX].contains(&self.oldest)
     }
 
     /// The endpoint or its policy was changed.
-    pub(crate) fn altered(&mut self) {
+    pub(crate) fn endpoint_changed(&mut self) {
         self.stop_after = StopAfter::Unknown;
         self.not_before = Timestamp::MIN;
-        if self.search == Search::UnderWay {
+        if self.search == Search::Running {
             self.search = Search::Outdated;
         }
     }
@@ -125,57 +123,57 @@ impl Expiry {
         self.search != Search::Idle
     }
 
-    /// What the search under way has read counts no longer.
+    /// Whether the result of the running search will be dropped.
     pub(crate) fn is_outdated(&self) -> bool {
         self.search == Search::Outdated
     }
 
-    /// A search begins: it reads everything that waits now.
-    pub(crate) fn begins(&mut self) {
-        self.search = Search::UnderWay;
+    /// A search begins. It reads everything that is pending now.
+    pub(crate) fn search_begins(&mut self) {
+        self.search = Search::Running;
         self.oldest = Timestamp::MAX;
     }
 
     /// The search is over. `None`: it could not be finished.
-    pub(crate) fn searched(&mut self, searched: Option<SearchResult>, now: Timestamp) {
+    pub(crate) fn search_ended(&mut self, searched: Option<SearchResult>, now: Timestamp) {
         let outdated = self.is_outdated();
         self.search = Search::Idle;
         let Some(SearchResult { stop_after, held, ended, oldest }) = searched.filter(|_| !outdated) else {
             self.oldest = Timestamp::MIN;
-            self.not_before = now + self.longer_pause();
+            self.not_before = now + self.longer_delay();
             return;
         };
         self.policy_read(stop_after);
         self.oldest = self.oldest.min(oldest.unwrap_or(Timestamp::MAX));
         self.not_before = match (held, ended) {
-            (true, _) => now + HELD_PAUSE,
-            (false, 0) => now + self.longer_pause(),
+            (true, _) => now + HELD_SEARCH_DELAY,
+            (false, 0) => now + self.longer_delay(),
             (false, _) => now,
         };
         if ended > 0 {
-            self.pause = Duration::ZERO;
+            self.delay = Duration::ZERO;
         }
     }
 
-    fn longer_pause(&mut self) -> Duration {
-        self.pause = (self.pause * 2).clamp(EMPTY_SEARCH_PAUSE, LONGEST_EMPTY_SEARCH_PAUSE);
-        self.pause
+    fn longer_delay(&mut self) -> Duration {
+        self.delay = (self.delay * 2).clamp(EMPTY_SEARCH_DELAY, MAX_EMPTY_SEARCH_DELAY);
+        self.delay
     }
 
     /// Something of the lane that was in flight has recorded: it may have been in the way.
     pub(crate) fn recorded(&mut self) {
-        if !self.pause.is_zero() {
-            (self.pause, self.not_before) = (Duration::ZERO, Timestamp::MIN);
+        if !self.delay.is_zero() {
+            (self.delay, self.not_before) = (Duration::ZERO, Timestamp::MIN);
         }
     }
 
-    /// When a search may begin that is wanted now.
+    /// When the next search may begin at the earliest.
     pub(crate) fn earliest(&self, now: Timestamp) -> Timestamp {
         self.not_before.max(now)
     }
 
-    /// When to search next. `health`: the endpoint's, where it is known; stop dates count from when what was held was let
-    /// go. `until`: the moment before which nothing is sent; what would be past its stop date then is so now.
+    /// When to search next. `health`: the endpoint's, if it is known; after a hold, stop dates count from its end. `until`:
+    /// nothing is sent before this moment; deliveries that expire until then can end now.
     pub(crate) fn next_search(
         &self,
         health: Option<&Health>,
@@ -206,8 +204,8 @@ mod tests {
 
     fn known(oldest: Timestamp) -> Expiry {
         let mut expiry = Expiry::new();
-        expiry.begins();
-        expiry.searched(Some(searched(oldest)), NOW.before(MINUTE));
+        expiry.search_begins();
+        expiry.search_ended(Some(searched(oldest)), NOW.before(MINUTE));
         expiry
     }
 
@@ -221,9 +219,9 @@ mod tests {
         let next = |expiry: &Expiry| expiry.next_search(None, NOW, NOW);
         let after = |span: Duration| Some(NOW + span + Duration::from_millis(1));
         assert_eq!(next(&expiry), after(MINUTE));
-        expiry.offered(NOW.before(Duration::from_secs(1)));
+        expiry.enqueued(NOW.before(Duration::from_secs(1)));
         assert_eq!(next(&expiry), after(Duration::from_secs(59)));
-        expiry.offered(NOW + MINUTE);
+        expiry.enqueued(NOW + MINUTE);
         assert_eq!(next(&expiry), after(Duration::from_secs(59)), "that is a later one");
         let released = Health { released_at: Some(NOW + MINUTE), ..Health::default() };
         assert_eq!(
@@ -231,7 +229,7 @@ mod tests {
             after(MINUTE * 2),
             "it counts from the release"
         );
-        expiry.nothing_waits();
+        expiry.nothing_pending();
         assert_eq!(next(&expiry), None);
     }
 
@@ -246,33 +244,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_heard_during_a_search_counts_beside_what_it_finds() {
+    fn deliveries_that_arrive_during_a_search_count_beside_what_it_finds() {
         let mut expiry = known(NOW);
-        expiry.begins();
-        expiry.offered(NOW);
-        expiry.searched(Some(searched(NOW + MINUTE)), NOW);
+        expiry.search_begins();
+        expiry.enqueued(NOW);
+        expiry.search_ended(Some(searched(NOW + MINUTE)), NOW);
         assert_eq!(expiry.oldest, NOW);
-        // What was read under the policy from before says nothing.
-        expiry.begins();
-        expiry.altered();
+        // A result under the old policy is dropped.
+        expiry.search_begins();
+        expiry.endpoint_changed();
         assert!(expiry.is_outdated());
-        expiry.searched(Some(searched(NOW)), NOW);
+        expiry.search_ended(Some(searched(NOW)), NOW);
         assert_eq!((expiry.oldest, expiry.stop_after), (Timestamp::MIN, StopAfter::Unknown));
     }
 
     #[test]
     fn a_search_that_has_ended_nothing_is_not_repeated_at_once() {
         let mut expiry = known(NOW);
-        expiry.begins();
-        expiry.searched(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
-        assert_eq!(expiry.next_search(None, NOW, NOW), Some(NOW + EMPTY_SEARCH_PAUSE));
-        let mut pauses = Vec::new();
+        expiry.search_begins();
+        expiry.search_ended(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
+        assert_eq!(expiry.next_search(None, NOW, NOW), Some(NOW + EMPTY_SEARCH_DELAY));
+        let mut delays = Vec::new();
         for _ in 0..4 {
-            expiry.begins();
-            expiry.searched(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
-            pauses.push(expiry.earliest(NOW).since(NOW).as_secs());
+            expiry.search_begins();
+            expiry.search_ended(Some(SearchResult { ended: 0, ..searched(NOW.before(MINUTE * 9)) }), NOW);
+            delays.push(expiry.earliest(NOW).since(NOW).as_secs());
         }
-        assert_eq!(pauses, [2, 4, 8, 8]);
+        assert_eq!(delays, [2, 4, 8, 8]);
         expiry.recorded();
         assert_eq!(
             expiry.next_search(None, NOW, NOW),

@@ -1,4 +1,4 @@
-//! A lane: the queue of one endpoint, with what decides whether it may send.
+//! A lane: the queue of one endpoint, with what decides whether it may send. Its [states](state) are in one table.
 
 mod backlog;
 mod bucket;
@@ -6,6 +6,7 @@ mod buffer_budget;
 mod expiry;
 mod pace;
 mod ramp;
+mod state;
 mod throttle;
 
 pub(crate) use backlog::{Backlog, BufferedDelivery};
@@ -13,6 +14,7 @@ pub(crate) use buffer_budget::BufferBudget;
 pub(crate) use expiry::{Expiry, SearchResult};
 pub(crate) use pace::{LaneClass, Pace};
 pub(crate) use ramp::Ramp;
+pub(crate) use state::{EndpointEvent, EndpointRead, LaneEvent, LaneState, ReadyQueue, Wake};
 pub(crate) use throttle::Throttle;
 
 use crate::delivering::Target;
@@ -25,49 +27,47 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A map whose order, though never relied on, is the same in every run. A delivery needs dozens of look-ups, so the hash
-/// is a quick one. It does not resist chosen keys: ids are the server's own, and maps keyed by an origin are bounded.
+/// A map with the same order in every run, though nothing relies on it. A delivery needs dozens of look-ups, so the hash is a
+/// fast one. It does not resist chosen keys: ids are the server's own, and maps keyed by an origin are bounded.
 pub(crate) type FixedMap<K, V> = HashMap<K, V, FixedState>;
 pub(crate) type FixedSet<K> = HashSet<K, FixedState>;
 
-/// There can be very many, most of them waiting: what only a lane about to send needs is in
-/// [`Awake`].
+/// There can be very many lanes, most of them idle: what only a lane about to send needs is in [`Awake`].
 pub(crate) struct Lane {
     pub(crate) app: AppId,
-    pub(crate) reading: Reading,
-    /// `None`: the lane *rests*. Its endpoint is read when its turn comes.
+    pub(crate) state: LaneState,
+    pub(crate) endpoint_read: EndpointRead,
+    /// What it knows of its endpoint. `None`: the lane is idle, and reads its endpoint when it is selected.
     pub(crate) awake: Option<Box<Awake>>,
-    /// The endpoint is deleted. It stays so, whatever an older read of it may still say.
+    /// The endpoint is deleted. It stays so, whatever an earlier read may still return.
     pub(crate) deleted: bool,
     pub(crate) backlog: Backlog,
     pub(crate) pace: Pace,
     pub(crate) throttle: Option<Box<Throttle>>,
-    /// A token of the application's throttle is taken for its next request.
-    pub(crate) token: bool,
-    /// While what was held for the endpoint is let go.
+    /// After a hold or a resume.
     pub(crate) ramp: Option<Box<Ramp>>,
-    /// A probe of a failed endpoint is on its way.
+    /// The delivery whose attempt is the probe of a failed endpoint.
     pub(crate) probing: Option<Seq>,
-    pub(crate) place: LaneState,
-    /// It stands in its application's line of parked lanes, parked or not.
-    pub(crate) lined_up: bool,
-    /// Its turn has come, and it was given a place among those in flight, which it has not used yet: it may have to
-    /// wake up first.
+    /// The slot that it was granted and has not used.
     pub(crate) slot: Option<Slot>,
-    /// The lane stands in the line for a refill.
-    pub(crate) awaits_refill: bool,
-    /// What it knows of the stop dates of what waits.
+    /// It holds a token of its application's throttle for its next request.
+    pub(crate) rate_token: bool,
+    /// The fair queue has an entry of it, even if it no longer waits there.
+    pub(crate) in_fair_queue: bool,
+    /// The queue for refills has an entry of it.
+    pub(crate) in_refill_queue: bool,
+    /// The stop dates of its deliveries.
     pub(crate) expiry: Expiry,
-    /// When the lane is to be looked at again.
+    /// When it is woken at the latest.
     pub(crate) alarm: Option<Timestamp>,
     pub(crate) idle_since: Timestamp,
 }
 
-/// A place among those in flight that a lane was given.
+/// A part of the in-flight limit that is reserved for one delivery of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) lane_class: LaneClass,
-    /// Its organization was known, so that it is within the share of that.
+    /// The organization was known when the slot was granted, so it counts within the organization's share.
     pub(crate) of_org: bool,
 }
 
@@ -78,118 +78,87 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// What its deliveries are decided by.
+    /// The state that decides about its deliveries.
     pub(crate) fn state(&self) -> EndpointState<'_> {
         EndpointState::of(&self.health, self.target.controls())
     }
 
-    /// By what deliveries end that have waited too long.
+    /// The rule by which its deliveries expire.
     pub(crate) fn stop_rule(&self) -> StopRule {
         self.state().stop_rule(self.target.policy.clone())
     }
 }
 
-/// How far the reading of the endpoint has come. At most one read is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// It has to be read, for the first time or anew, before the lane sends.
-    Wanted,
-    UnderWay,
-    /// Under way, and the endpoint has changed since it began.
-    Outdated,
-    Done,
-}
-
-/// Where a lane stands between its scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LaneState {
-    Waiting,
-    /// Among the ready lanes of a queue, with this ticket.
-    Ready(ReadyQueue, u64),
-    /// Its application or its organization has as much in flight as it may have.
-    AwaitsShare,
-    /// In the line for the cap of its origin, as what it was then.
-    AwaitsOrigin(LaneClass),
-    /// In the line for its application's throttle.
-    AwaitsRate,
-}
-
-/// The queues in which ready lanes wait for their turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadyQueue {
-    /// Its turn had come already, and it has a place.
-    Granted,
-    Responsive,
-    New,
-    Slow,
-}
-
-impl ReadyQueue {
-    pub(crate) const ALL: [Self; 4] = [Self::Granted, Self::Responsive, Self::New, Self::Slow];
-}
-
 /// What a lane's own state says about its next delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// The head may go.
+    /// The first delivery may be sent.
     Ready { probe: bool },
     /// Not before this moment.
     At(Timestamp),
-    /// Something else must happen first, and it will bring the lane back.
+    /// Something else must happen first, and it wakes the lane.
     Waits,
-    /// The endpoint must be read before anything can be said.
-    Wakes,
-    /// What waits ends without being sent: the endpoint is deleted, or has not been sent to for too long.
+    /// The endpoint must be read first.
+    Loads,
+    /// The first delivery ends without being sent: the endpoint is deleted, or was not sent to for too long.
     Ends(Reason),
 }
 
 impl Lane {
-    pub(crate) fn new(app: AppId, options: &Options, room: &BufferBudget, now: Timestamp) -> Self {
+    pub(crate) fn new(app: AppId, options: &Options, budget: &BufferBudget, now: Timestamp) -> Self {
         Self {
             app,
-            reading: Reading::Wanted,
+            state: LaneState::Waiting,
+            endpoint_read: EndpointRead::Needed,
             awake: None,
             deleted: false,
-            backlog: Backlog::new(options.lane_buffer, room.clone()),
+            backlog: Backlog::new(options.lane_buffer, budget.clone()),
             pace: Pace::new(options.lane_start, options.lane_most),
             throttle: None,
-            token: false,
             ramp: None,
             probing: None,
-            place: LaneState::Waiting,
-            lined_up: false,
             slot: None,
-            awaits_refill: false,
+            rate_token: false,
+            in_fair_queue: false,
+            in_refill_queue: false,
             expiry: Expiry::new(),
             alarm: None,
             idle_since: now,
         }
     }
 
-    /// The endpoint is deleted: what waits ends, whether or not it has a place in an order. An ordered lane was not told of
-    /// what has none: it is not ordered any more, and reads the store anew.
+    pub(crate) fn transition(&mut self, event: LaneEvent) {
+        self.state = self.state.after(event);
+    }
+
+    pub(crate) fn endpoint_transition(&mut self, event: EndpointEvent) {
+        self.endpoint_read = self.endpoint_read.after(event);
+    }
+
+    /// The endpoint is deleted: pending deliveries end, with or without a sequence number. The lane was not told of those
+    /// without, so it is no longer ordered, and reads the store again.
     pub(crate) fn delete(&mut self) {
         self.deleted = true;
         self.backlog.set_ordered(false);
     }
 
-    /// A delivery goes out now.
-    pub(crate) fn sends(&mut self, entry: &BufferedDelivery, probe: bool) {
+    /// A delivery is sent now.
+    pub(crate) fn sends(&mut self, delivery: &BufferedDelivery, probe: bool) {
         if let Some(ramp) = &mut self.ramp {
             ramp.take();
         }
         if let Some(throttle) = &mut self.throttle {
-            throttle.take(entry.content.is_some());
+            throttle.take(delivery.content.is_some());
         }
         self.pace.started();
         if probe {
-            self.probing = Some(entry.waiting.seq);
+            self.probing = Some(delivery.pending.seq);
         }
     }
 
-    /// Everything about the lane itself; gates and the overall cap are the caller's. `held`: how long a
-    /// delivery may be held for an endpoint that is not sent to.
-    pub(crate) fn readiness(&mut self, now: Timestamp, held: Duration, trust: &ClockTrust) -> Readiness {
+    /// Whether the lane itself lets its first delivery go. Gates and the in-flight limit are checked by the scheduler.
+    /// `max_hold`: how long a delivery may be held for an endpoint that is not sent to.
+    pub(crate) fn readiness(&mut self, now: Timestamp, max_hold: Duration, trust: &ClockTrust) -> Readiness {
         let due_at = self.backlog.next_due();
         if let Some(throttle) = &mut self.throttle
             && due_at.is_none_or(|due_at| due_at > now)
@@ -202,27 +171,28 @@ impl Lane {
         if due_at > now && !self.deleted {
             return Readiness::At(due_at);
         }
-        let awake = match (self.reading, &self.awake) {
-            (Reading::Done, Some(awake)) => awake,
-            (Reading::UnderWay | Reading::Outdated, _) => return Readiness::Waits,
-            (Reading::Wanted, _) | (Reading::Done, None) => return Readiness::Wakes,
+        let awake = match (self.endpoint_read, &self.awake) {
+            (EndpointRead::Current, Some(awake)) => awake,
+            (EndpointRead::Running | EndpointRead::Outdated, _) => return Readiness::Waits,
+            (EndpointRead::Needed, _) | (EndpointRead::Current, None) => return Readiness::Loads,
         };
-        if !self.backlog.has_entry() {
+        if !self.backlog.has_delivery() {
             return Readiness::Waits;
         }
         if self.deleted {
             return Readiness::Ends(Reason::OF_DELETION);
         }
         let probing = self.probing.is_some();
-        let probe = match awake.state().admission(due_at, held, probing, now, || trust.may_end_by_time()) {
+        let may_end = || trust.may_end_by_time();
+        let probe = match awake.state().admission(due_at, max_hold, probing, now, may_end) {
             Admission::Open => false,
             Admission::Probe => true,
             Admission::Held(until) => return until.map_or(Readiness::Waits, Readiness::At),
             Admission::Ends(reason) => return Readiness::Ends(reason),
         };
         let released_at = awake.health.released_at;
-        self.go_slowly_since(released_at, now);
-        if !self.pace.has_room() || !self.backlog.may_take() {
+        self.ramp_since(released_at, now);
+        if !self.pace.has_capacity() || !self.backlog.may_take() {
             return Readiness::Waits;
         }
         if let Some(Err(at)) = self.ramp.as_ref().map(|ramp| ramp.ready(now)) {
@@ -240,53 +210,52 @@ impl Lane {
         }
     }
 
-    /// What was held is let go one by one at first, then faster.
-    fn go_slowly_since(&mut self, released_at: Option<Timestamp>, now: Timestamp) {
+    /// Starts or ends the ramp of what was held and released at a moment.
+    fn ramp_since(&mut self, released_at: Option<Timestamp>, now: Timestamp) {
         match (released_at, &self.ramp) {
             (None, None) => {}
             (Some(at), Some(ramp)) if ramp.began_at(at) && !ramp.is_over(now) => {}
             (Some(at), _) => {
                 self.ramp = Ramp::since(at, now).map(Box::new);
                 if self.ramp.is_some() {
-                    self.pace.begin_anew();
+                    self.pace.restart();
                 }
             }
             (None, Some(_)) => self.ramp = None,
         }
     }
 
-    /// Whose it is, as far as it knows.
+    /// Deliveries that are due until then are worth a refill. A deleted lane ends all of them.
+    pub(crate) fn refill_until(&self, now: Timestamp) -> Timestamp {
+        if self.deleted { Timestamp::MAX } else { now }
+    }
+
+    /// The application and the organization of the lane, as far as it knows.
     pub(crate) fn owner(&self) -> LaneOwner {
         LaneOwner { app: self.app, org: self.awake.as_ref().map(|awake| awake.target.org) }
     }
 
-    /// The queue in which the lane waits for its turn.
+    /// The queue in which the lane waits for its selection.
     pub(crate) fn queue(&self) -> ReadyQueue {
-        match (self.slot, self.pace.lane_class()) {
-            (Some(_), _) => ReadyQueue::Granted,
-            (None, LaneClass::Responsive) => ReadyQueue::Responsive,
-            (None, LaneClass::New) => ReadyQueue::New,
-            (None, LaneClass::Slow) => ReadyQueue::Slow,
-        }
+        ReadyQueue::of(self.slot.is_some(), self.pace.lane_class())
     }
 
-    /// Nothing is on its way: what the lane knows is on disk, and can be read again.
-    pub(crate) fn can_rest(&self) -> bool {
+    /// Whether everything that the lane knows is on disk, and can be read again.
+    pub(crate) fn can_be_idle(&self) -> bool {
         self.slot.is_none()
-            && matches!(self.reading, Reading::Done | Reading::Wanted)
-            && self.backlog.is_still()
+            && matches!(self.endpoint_read, EndpointRead::Current | EndpointRead::Needed)
+            && self.backlog.is_settled()
     }
 
-    /// Forgets what can be read again.
-    pub(crate) fn rest(&mut self) {
+    /// Drops what can be read again.
+    pub(crate) fn make_idle(&mut self) {
         self.awake = None;
-        self.reading = Reading::Wanted;
-        self.backlog.rest();
+        self.endpoint_transition(EndpointEvent::BecomesIdle);
+        self.backlog.make_idle();
     }
 
-    /// Nothing is on its way and nothing is due before `horizon`: whatever waits beyond it is on
-    /// disk and brings the lane back when a sweep finds it.
+    /// Whether the lane can be dropped: nothing is due before `horizon`, and a sweep finds what is due later.
     pub(crate) fn can_be_forgotten(&self, horizon: Timestamp) -> bool {
-        self.can_rest() && self.backlog.is_idle(horizon)
+        self.can_be_idle() && self.backlog.is_idle(horizon)
     }
 }

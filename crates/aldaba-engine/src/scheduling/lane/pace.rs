@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-/// An answer within this time is a quick one.
+/// A lane whose last answer came within this time is responsive.
 const RESPONSIVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// How many requests a lane may have on the wire at once. It grows while answers come quickly and
-/// shrinks when they stay away.
+/// How many requests a lane may have in flight. The limit grows while answers come quickly, and is halved by each request
+/// without an answer.
 #[derive(Debug)]
 pub(crate) struct Pace {
     on_wire: u32,
@@ -13,15 +13,14 @@ pub(crate) struct Pace {
     lane_class: LaneClass,
 }
 
-/// What is known of a lane's receiver. It decides how much of the overall cap the lane may use.
+/// The group of a lane by its recent answers. It decides how much of the in-flight limit the lane may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneClass {
-    /// The last attempt got a quick answer.
+    /// The last answer came quickly.
     Responsive,
-    /// Nothing is known yet.
+    /// No attempt has ended yet.
     New,
-    /// The last attempt got a late answer, or none. Each request to such a receiver holds its place
-    /// for long.
+    /// The last answer came late, or not at all. Requests to such a receiver are in flight for long.
     Slow,
 }
 
@@ -36,12 +35,12 @@ impl Pace {
         Self { on_wire: 0, limit, max, lane_class: LaneClass::New }
     }
 
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_capacity(&self) -> bool {
         self.on_wire < self.limit
     }
 
-    /// As narrow as can be; it grows again with quick answers.
-    pub(crate) fn begin_anew(&mut self) {
+    /// Starts again with one request at a time.
+    pub(crate) fn restart(&mut self) {
         self.limit = 1;
     }
 
@@ -79,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_to_its_most_while_full_and_quick_and_is_halved_down_to_one() {
+    fn the_limit_grows_to_its_maximum_while_full_and_quick_and_is_halved_down_to_one() {
         let mut pace = Pace::new(8, 64);
         for _ in 0..1000 {
-            while pace.has_room() {
+            while pace.has_capacity() {
                 pace.started();
             }
             pace.answered(Duration::from_millis(5));

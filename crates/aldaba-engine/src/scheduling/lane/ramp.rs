@@ -1,13 +1,13 @@
 use aldaba_delivery::Timestamp;
 use std::time::Duration;
 
-/// How many requests may start in the first second. Every further second it is twice as many.
+/// Requests that may start in the first second. Every further second it is twice as many.
 const FIRST_SECOND_REQUESTS: u64 = 8;
 
-/// After so many seconds there is no limit any more.
+/// The length of the ramp.
 const RAMP_SECONDS: u64 = 10;
 
-/// Keeps what was held for long from going out all at once when it is let go.
+/// Limits how fast deliveries that were held are sent after the hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ramp {
     from: Timestamp,
@@ -15,9 +15,9 @@ pub(crate) struct Ramp {
 }
 
 impl Ramp {
-    /// `None`: so long after `from` there is no limit.
+    /// `None`: at `now` the ramp that began at `from` is over.
     pub(crate) fn since(from: Timestamp, now: Timestamp) -> Option<Self> {
-        // A clock that was set back has nothing to do with when something was let go.
+        // A moment in the future comes from a clock that was set back.
         let lasts = from <= now && !is_over(from, now);
         lasts.then(|| Self { from, started: allowed(now.since(from)) - 1 })
     }
@@ -51,7 +51,7 @@ fn is_over(from: Timestamp, now: Timestamp) -> bool {
     now < from || now.since(from) >= Duration::from_secs(RAMP_SECONDS)
 }
 
-/// How many may have started by then: one at once, the others evenly within each second.
+/// How many requests may have started by then: one at once, the others evenly within each second.
 fn allowed(elapsed: Duration) -> u64 {
     let second = elapsed.as_secs().min(RAMP_SECONDS);
     let within = (FIRST_SECOND_REQUESTS << second) * u64::from(elapsed.subsec_millis()) / 1000;

@@ -1,52 +1,51 @@
 use super::bucket::Bucket;
 use aldaba_delivery::Timestamp;
 
-/// The `throttleRate` of an endpoint or an application, kept twice: for turns and for requests. They come apart when a
-/// delivery has to wait for its payload after its turn: without a bucket at the point where requests
-/// leave, those that have waited would leave together.
+/// The `throttleRate` of an endpoint or an application, kept twice: for selections and for requests. The two differ when a
+/// selected delivery waits for its payload: without the second bucket, deliveries that have waited would be sent together.
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    turns: Bucket,
+    selections: Bucket,
     starts: Bucket,
-    /// Since when something always waits for it.
+    /// Since when something due has been waiting for it.
     since: Option<Timestamp>,
 }
 
 impl Throttle {
     pub(crate) fn new(rate: u16, now: Timestamp) -> Self {
-        Self { turns: Bucket::new(rate, now), starts: Bucket::new(rate, now), since: None }
+        Self { selections: Bucket::new(rate, now), starts: Bucket::new(rate, now), since: None }
     }
 
     pub(crate) fn rate(&self) -> u16 {
-        self.turns.rate()
+        self.selections.rate()
     }
 
-    /// Whether the lane may have a turn now, or when it may.
+    /// Whether the lane may be selected now, or when it may.
     pub(crate) fn ready(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        self.turns.ready(now)?;
+        self.selections.ready(now)?;
         self.starts.ready(now)
     }
 
-    /// The lane has its turn. `at_once`: the request leaves now.
+    /// The lane was selected. `at_once`: the request is sent now.
     pub(crate) fn take(&mut self, at_once: bool) {
-        self.turns.take();
+        self.selections.take();
         if at_once {
             self.starts.take();
         }
     }
 
-    /// A turn that was taken came to nothing.
+    /// A selection came to nothing.
     pub(crate) fn give_back(&mut self) {
-        self.turns.give_back();
+        self.selections.give_back();
         self.starts.give_back();
     }
 
-    /// The request does not leave at once, as was thought.
+    /// The request is not sent at once.
     pub(crate) fn starts_later(&mut self) {
         self.starts.give_back();
     }
 
-    /// Whether a request that had to wait for its payload may leave now, or when it may.
+    /// Whether a request that had to wait for its payload may be sent now, or when it may.
     pub(crate) fn may_start(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         self.starts.ready(now)
     }
@@ -56,10 +55,10 @@ impl Throttle {
     }
 
     pub(crate) fn is_full(&mut self, now: Timestamp) -> bool {
-        self.turns.is_full(now) && self.starts.is_full(now)
+        self.selections.is_full(now) && self.starts.is_full(now)
     }
 
-    /// Something that is due has to wait for it.
+    /// A due delivery has to wait.
     pub(crate) fn holds(&mut self, now: Timestamp) {
         self.since.get_or_insert(now);
     }
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_wait_while_requests_are_late() {
+    fn selections_wait_while_requests_are_late() {
         let mut throttle = Throttle::new(10, Timestamp::from_millis(0));
         let now = Timestamp::from_millis(1000);
         assert!(throttle.may_start(now).is_ok());

@@ -1,25 +1,23 @@
-//! Which lanes have to be searched for deliveries past their stop date, and when. That has no part in their turns: a lane
-//! may wait for a place, a rate or a gate for longer than its deliveries may.
+//! Which lanes are searched for expired deliveries, and when. This is independent of their selection: a lane may wait for
+//! capacity, a rate or a gate longer than its deliveries may.
 
 use super::Scheduler;
 use crate::scheduling::expiry::ExpirySearch;
-use crate::scheduling::lane::{Awake, Lane, Reading, SearchResult};
+use crate::scheduling::lane::{Awake, EndpointRead, Lane, SearchResult};
 use aldaba_delivery::{EndpointId, StopRule, Timestamp};
 
-/// How many lanes are searched at once: enough to keep up with what was accepted, few enough to leave the store to
-/// others.
+/// Searches at once: enough to keep up with what was accepted, few enough to leave the store to others.
 pub(super) const MAX_SEARCHES: usize = 4;
 
 impl Scheduler {
-    /// Plans the next search of a lane. `until`: nothing of it is sent before.
+    /// Plans the next search of a lane. `until`: nothing is sent before.
     pub(super) fn plan_search(&mut self, endpoint: EndpointId, until: Timestamp, now: Timestamp) {
         if let Some(at) = self.lanes.get_mut(&endpoint).and_then(|lane| lane.next_search(until, now)) {
             self.search_at(endpoint, at);
         }
     }
 
-    /// Has a lane searched at a moment, unless that is planned for an earlier one. One that is not in memory is
-    /// searched too.
+    /// Plans a search at a moment, unless an earlier one is planned. The lane need not be in memory.
     pub(super) fn search_at(&mut self, endpoint: EndpointId, at: Timestamp) {
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
             if lane.expiry.alarm.is_some_and(|alarm| alarm <= at) {
@@ -32,8 +30,8 @@ impl Scheduler {
         self.searches.insert((at, endpoint));
     }
 
-    /// The head of a lane is past its stop date.
-    pub(super) fn search_overdue(&mut self, endpoint: EndpointId, now: Timestamp) {
+    /// The first delivery of a lane is past its stop date.
+    pub(super) fn search_expired(&mut self, endpoint: EndpointId, now: Timestamp) {
         if let Some(at) = self.lanes.get(&endpoint).map(|lane| lane.expiry.earliest(now)) {
             self.search_at(endpoint, at);
         }
@@ -43,7 +41,7 @@ impl Scheduler {
     pub(super) fn next_search(&self, now: Timestamp) -> Option<Timestamp> {
         let (at, _) = *self.searches.first()?;
         let may_begin = !self.halted && self.searching < MAX_SEARCHES;
-        // The clock is decided when a search is due, not at every look.
+        // The clock is checked only when a search is due.
         (may_begin && (at > now || self.trust.may_end_by_time())).then_some(at)
     }
 
@@ -53,7 +51,7 @@ impl Scheduler {
         while self.next_search(now).is_some_and(|at| at <= now)
             && let Some((_, endpoint)) = self.searches.pop_first()
         {
-            if let Some(until) = self.begins_search(endpoint, now) {
+            if let Some(until) = self.begin_search(endpoint, now) {
                 self.searching += 1;
                 begun.push(ExpirySearch { endpoint, until });
             }
@@ -61,21 +59,21 @@ impl Scheduler {
         begun
     }
 
-    /// Until when nothing is sent to the endpoint; `None`: there is nothing to search for.
-    fn begins_search(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Timestamp> {
+    /// The moment before which nothing is sent to the endpoint. `None`: there is nothing to search for.
+    fn begin_search(&mut self, endpoint: EndpointId, now: Timestamp) -> Option<Timestamp> {
         let Some(lane) = self.lanes.get_mut(&endpoint) else {
             return Some(now);
         };
         lane.expiry.alarm = None;
-        let is_over = lane.deleted || self.gone.contains(&lane.app);
+        let is_over = lane.deleted || self.deleted_apps.contains(&lane.app);
         if is_over || lane.expiry.is_searching() || !lane.may_have_expired() {
             return None;
         }
-        lane.expiry.begins();
+        lane.expiry.search_begins();
         Some(self.not_before(endpoint, now))
     }
 
-    /// The moment before which gates let nothing of a lane go.
+    /// The moment before which the gates hold everything of a lane.
     fn not_before(&self, endpoint: EndpointId, now: Timestamp) -> Timestamp {
         let awake = self.lanes.get(&endpoint).and_then(|lane| lane.awake.as_ref());
         let held = awake.and_then(|awake| self.gates.held_until(&awake.target, now));
@@ -83,53 +81,58 @@ impl Scheduler {
     }
 
     /// A search is over.
-    pub(crate) fn searched(&mut self, endpoint: EndpointId, searched: Option<SearchResult>, now: Timestamp) {
+    pub(crate) fn search_ended(
+        &mut self,
+        endpoint: EndpointId,
+        searched: Option<SearchResult>,
+        now: Timestamp,
+    ) {
         self.searching = self.searching.saturating_sub(1);
         if let Some(lane) = self.lanes.get_mut(&endpoint) {
-            lane.expiry.searched(searched, now);
+            lane.expiry.search_ended(searched, now);
             self.plan_search(endpoint, now, now);
-            // Its head may have been past its stop date.
+            // Its first delivery may have been past its stop date.
             self.wake(endpoint);
         } else if let Some(searched) = searched {
             self.search_after(endpoint, searched, now);
         }
     }
 
-    /// Has an endpoint searched after the stop date that a search has found, whether or not its lane is in memory.
+    /// Plans a search after the next stop date that a search has found. The lane need not be in memory.
     pub(crate) fn search_after(&mut self, endpoint: EndpointId, searched: SearchResult, now: Timestamp) {
         if let Some(at) = searched.next_search(now) {
             self.search_at(endpoint, at);
         }
     }
 
-    /// By what a lane that is awake judges now, and until when nothing of it is sent.
+    /// The stop rule of an awake lane, and the moment before which nothing of it is sent.
     pub(crate) fn stop_rule(&self, endpoint: EndpointId, now: Timestamp) -> Option<(StopRule, Timestamp)> {
-        let lane = self.lanes.get(&endpoint).filter(|lane| lane.reading == Reading::Done)?;
+        let lane = self.lanes.get(&endpoint).filter(|lane| lane.endpoint_read == EndpointRead::Current)?;
         let rule = lane.awake.as_ref()?.stop_rule();
         Some((rule, self.not_before(endpoint, now)))
     }
 
-    /// Whether what a search has read of a lane may still be ended: nothing was changed since.
+    /// Whether deliveries that a search has read may still be ended: nothing has changed since.
     pub(crate) fn may_end_expired(&self, endpoint: EndpointId) -> bool {
         let is_over =
-            |lane: &Lane| lane.deleted || self.gone.contains(&lane.app) || lane.expiry.is_outdated();
+            |lane: &Lane| lane.deleted || self.deleted_apps.contains(&lane.app) || lane.expiry.is_outdated();
         !self.halted && self.lanes.get(&endpoint).is_none_or(|lane| !is_over(lane))
     }
 
-    /// Whether something of a lane is in flight.
+    /// Whether a lane has deliveries in flight.
     pub(crate) fn has_flights(&self, endpoint: EndpointId) -> bool {
         self.lanes.get(&endpoint).is_some_and(|lane| lane.backlog.has_flights())
     }
 
-    /// A policy was changed. Lanes at rest do not know whether it is theirs.
-    pub(super) fn search_all_at_rest(&mut self) {
-        let at_rest = |lane: &Lane| lane.awake.is_none() && lane.expiry.alarm.is_some();
+    /// A policy was changed. Idle lanes do not know whether it is theirs.
+    pub(super) fn search_idle_lanes(&mut self) {
+        let is_idle = |lane: &Lane| lane.awake.is_none() && lane.expiry.alarm.is_some();
         let mut endpoints: Vec<_> =
-            self.lanes.iter().filter(|(_, lane)| at_rest(lane)).map(|(endpoint, _)| *endpoint).collect();
+            self.lanes.iter().filter(|(_, lane)| is_idle(lane)).map(|(endpoint, _)| *endpoint).collect();
         endpoints.sort_unstable();
         for endpoint in endpoints {
             if let Some(lane) = self.lanes.get_mut(&endpoint) {
-                lane.expiry.altered();
+                lane.expiry.endpoint_changed();
             }
             self.search_at(endpoint, Timestamp::MIN);
         }
@@ -139,18 +142,18 @@ impl Scheduler {
 impl Lane {
     fn next_search(&mut self, until: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let Some(due_at) = self.backlog.next_due() else {
-            self.expiry.nothing_waits();
+            self.expiry.nothing_pending();
             return None;
         };
         if self.expiry.never_stops() {
             return None;
         }
-        let awake = self.awake.as_ref().filter(|_| self.reading == Reading::Done);
+        let awake = self.awake.as_ref().filter(|_| self.endpoint_read == EndpointRead::Current);
         match awake {
             Some(awake) if awake.state().holds() => None,
             Some(awake) => self.expiry.next_search(Some(&awake.health), until, now),
-            // What is not due yet is due before its stop date, unless that has become an earlier one: then the search after
-            // the change has told when the oldest clock started.
+            // A delivery is due before its stop date, unless the stop date has become earlier: then the search after the
+            // change has found when the oldest clock started.
             None if due_at > now && !self.expiry.knows_stop_date() => None,
             None => self.expiry.next_search(None, until, now),
         }
@@ -158,7 +161,7 @@ impl Lane {
 
     /// Whether a search may find something, as far as the lane knows.
     fn may_have_expired(&self) -> bool {
-        let awake = self.awake.as_deref().filter(|_| self.reading == Reading::Done);
+        let awake = self.awake.as_deref().filter(|_| self.endpoint_read == EndpointRead::Current);
         let may_stop = |awake: &Awake| awake.target.policy.has_stop_date() && !awake.state().holds();
         self.backlog.next_due().is_some() && awake.is_none_or(may_stop)
     }

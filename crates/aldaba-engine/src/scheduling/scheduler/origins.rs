@@ -1,31 +1,31 @@
-//! The cap on requests in flight to one origin, for each organization: who may have how much of it, and who waits for it.
+//! The limit on requests in flight to one origin, for each organization.
 //!
-//! It is shared by the rules of the overall cap ([`Shares`]), with every application in the place of an organization. A request
-//! has its place from its turn until its answer; waiting for the record holds none. Nothing is kept for an origin where
-//! nothing is in flight and nobody waits.
+//! It is divided by the rules of the overall limit ([`Shares`]), with every application in the role of an organization. A request
+//! counts from its selection until its answer, not until its record. Nothing is kept for an origin without requests in flight
+//! and waiting lanes.
 
 use super::Scheduler;
 use super::fair_queue::FairScope;
 use super::shares::{CapacityCheck, LaneOwner, Shares};
-use crate::scheduling::lane::{FixedMap, LaneClass, LaneState};
+use crate::scheduling::lane::{FixedMap, LaneClass, LaneEvent, LaneState};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Origin};
 use aldaba_store::Seq;
 
-/// One organization's requests to one origin: what an organization does binds no other.
+/// The requests of one organization to one origin: organizations do not affect each other.
 pub(super) type OriginKey = (OrgId, Origin);
 
 pub(super) struct Origins {
-    cap: usize,
+    limit: usize,
     of: FixedMap<OriginKey, Box<Shares>>,
-    /// Requests that are on the wire, or about to be.
+    /// Requests in flight.
     requests: FixedMap<Seq, OriginKey>,
-    /// Places that lanes were given and have not used yet.
-    slot: FixedMap<EndpointId, OriginSlot>,
-    /// In whose line a lane stands, and as what. One that has left it before its turn is passed over there.
-    lined_up: FixedMap<EndpointId, (OriginKey, LaneClass)>,
+    /// Slots that were granted to lanes and are not used yet.
+    slots: FixedMap<EndpointId, OriginSlot>,
+    /// The queue with an entry of a lane, and the class of the entry. Entries of lanes that no longer wait are skipped.
+    queued: FixedMap<EndpointId, (OriginKey, LaneClass)>,
 }
 
-/// A place that a lane has or wants.
+/// A slot that a lane has or wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OriginSlot {
     pub(super) key: OriginKey,
@@ -34,33 +34,33 @@ pub(super) struct OriginSlot {
 }
 
 impl Origins {
-    pub(super) fn new(cap: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self {
-            cap,
+            limit,
             of: FixedMap::default(),
             requests: FixedMap::default(),
-            slot: FixedMap::default(),
-            lined_up: FixedMap::default(),
+            slots: FixedMap::default(),
+            queued: FixedMap::default(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.of.is_empty() && self.requests.is_empty() && self.slot.is_empty() && self.lined_up.is_empty()
+        self.of.is_empty() && self.requests.is_empty() && self.slots.is_empty() && self.queued.is_empty()
     }
 
-    /// Whether a lane of an application may have one more request in flight there.
+    /// Whether a lane of an application may have one more request in flight to an origin.
     pub(super) fn may_have(&self, key: &OriginKey, app: AppId, lane_class: LaneClass) -> bool {
-        self.of.get(key).is_none_or(|shares| shares.leave(alone(app), lane_class) == CapacityCheck::Available)
+        self.of.get(key).is_none_or(|shares| shares.check(alone(app), lane_class) == CapacityCheck::Available)
     }
 
-    /// A request is about to leave.
+    /// A request is sent now.
     pub(super) fn take(&mut self, seq: Seq, OriginSlot { key, app, lane_class }: &OriginSlot) {
         self.shares(key).take(seq, alone(*app), *lane_class);
         self.requests.insert(seq, key.clone());
     }
 
-    /// A request has left the wire. Returns where a place has come free, and whose it was.
+    /// A request has left the wire. Returns its origin and its application.
     pub(super) fn give_back(&mut self, seq: Seq) -> Option<(OriginKey, AppId)> {
         let key = self.requests.remove(&seq)?;
         let app = self.of.get_mut(&key)?.give_back(seq)?;
@@ -69,20 +69,20 @@ impl Origins {
     }
 
     pub(super) fn slot_of(&self, endpoint: EndpointId) -> Option<&OriginSlot> {
-        if self.slot.is_empty() { None } else { self.slot.get(&endpoint) }
+        if self.slots.is_empty() { None } else { self.slots.get(&endpoint) }
     }
 
-    /// Holds a place for a lane until its turn.
+    /// Reserves a slot for a lane until its selection.
     pub(super) fn grant_slot(&mut self, endpoint: EndpointId, slot: OriginSlot) {
         self.shares(&slot.key).grant_slot(alone(slot.app), slot.lane_class);
-        self.slot.insert(endpoint, slot);
+        self.slots.insert(endpoint, slot);
     }
 
     pub(super) fn release_slot(&mut self, endpoint: EndpointId) -> Option<OriginSlot> {
-        if self.slot.is_empty() {
+        if self.slots.is_empty() {
             return None;
         }
-        let slot = self.slot.remove(&endpoint)?;
+        let slot = self.slots.remove(&endpoint)?;
         if let Some(shares) = self.of.get_mut(&slot.key) {
             shares.release_slot(slot.app, slot.lane_class);
         }
@@ -90,24 +90,28 @@ impl Origins {
         Some(slot)
     }
 
-    /// A lane waits until a place has come free that it may have. One that still stands in the line keeps its turn there.
-    pub(super) fn park(&mut self, endpoint: EndpointId, OriginSlot { key, app, lane_class }: OriginSlot) {
-        let stands_there =
-            |(in_line, lined_up_as): &(OriginKey, LaneClass)| *in_line == key && *lined_up_as == lane_class;
-        if !self.lined_up.get(&endpoint).is_some_and(stands_there) {
-            self.shares(&key).park(alone(app), lane_class, endpoint);
-            self.lined_up.insert(endpoint, (key, lane_class));
+    /// Adds a lane to the queue of an origin. A lane that still has an entry there keeps it.
+    pub(super) fn enqueue_lane(
+        &mut self,
+        endpoint: EndpointId,
+        OriginSlot { key, app, lane_class }: OriginSlot,
+    ) {
+        let has_entry =
+            |(queue, queued_as): &(OriginKey, LaneClass)| *queue == key && *queued_as == lane_class;
+        if !self.queued.get(&endpoint).is_some_and(has_entry) {
+            self.shares(&key).enqueue_lane(alone(app), lane_class, endpoint);
+            self.queued.insert(endpoint, (key, lane_class));
         }
     }
 
-    /// The next lane that may have a place now: of all that wait there, or of an application. It has left the line.
+    /// Takes the next lane that may have a slot from the queue of an origin: of all lanes, or of one application.
     pub(super) fn next(&mut self, key: &OriginKey, app: Option<AppId>) -> Option<EndpointId> {
         let shares = self.of.get_mut(key)?;
-        let line = app.map_or(FairScope::All, FairScope::Application);
-        while let Some(endpoint) = shares.next(line) {
-            // It may stand in another line by now.
-            if self.lined_up.get(&endpoint).is_some_and(|(in_line, _)| in_line == key) {
-                self.lined_up.remove(&endpoint);
+        let scope = app.map_or(FairScope::All, FairScope::Application);
+        while let Some(endpoint) = shares.next(scope) {
+            // The lane may wait elsewhere by now.
+            if self.queued.get(&endpoint).is_some_and(|(queue, _)| queue == key) {
+                self.queued.remove(&endpoint);
                 return Some(endpoint);
             }
         }
@@ -117,9 +121,9 @@ impl Origins {
 
     fn shares(&mut self, key: &OriginKey) -> &mut Shares {
         if !self.of.contains_key(key) {
-            self.of.insert(key.clone(), Box::new(Shares::new(self.cap)));
+            self.of.insert(key.clone(), Box::new(Shares::new(self.limit)));
         }
-        self.of.get_mut(key).expect("it was just put there")
+        self.of.get_mut(key).expect("it was just inserted")
     }
 
     fn forget_idle(&mut self, key: &OriginKey) {
@@ -130,57 +134,54 @@ impl Origins {
 }
 
 impl Scheduler {
-    /// Gives the place at its origin back that a lane was given and has not used, if there is one. The next that waits there
-    /// may have it.
+    /// Takes back the origin slot that a lane was granted and has not used, if it has one. The next waiting lane may have it.
     pub(super) fn release_origin_slot(&mut self, endpoint: EndpointId) {
         if let Some(OriginSlot { key, app, .. }) = self.origins.release_slot(endpoint) {
-            self.unpark_origin(&key, app);
+            self.grant_freed_at_origin(&key, app);
         }
     }
 
-    /// A place at an origin has come free, which an application had. It goes to the next of all that wait there; and where it
-    /// was the application's own share that was too small, its next lane may have one beside.
-    pub(super) fn unpark_origin(&mut self, key: &OriginKey, app: AppId) {
+    /// An application has returned an origin slot. It goes to the next of all lanes that wait there. If only the application's
+    /// share was used up, its next lane may get one too.
+    pub(super) fn grant_freed_at_origin(&mut self, key: &OriginKey, app: AppId) {
         for of_app in [None, Some(app)] {
             while let Some(endpoint) = self.origins.next(key, of_app)
-                && !self.give_origin_place(endpoint, key)
+                && !self.grant_origin_slot(endpoint, key)
             {}
         }
     }
 
-    /// Gives a lane that waits at an origin a place there and one of the overall cap, to be used in its next turn. `false`: it no
-    /// longer waits, or may not have them.
-    fn give_origin_place(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
+    /// Grants a lane a slot at its origin and one of the overall limit. `false`: it no longer waits, or may not have them.
+    fn grant_origin_slot(&mut self, endpoint: EndpointId, key: &OriginKey) -> bool {
         let Some(lane) = self.lanes.get_mut(&endpoint) else { return false };
-        if !matches!(lane.place, LaneState::AwaitsOrigin(_)) {
+        if !matches!(lane.state, LaneState::AwaitsOrigin(_)) {
             return false;
         }
-        // A lane at rest does not know its organization, but its line does. The lane_class is not always the one with which it was
-        // parked.
+        // An idle lane does not know its organization, but its queue does. Its class may have changed since it began to wait.
         let (owner, lane_class) = (LaneOwner { app: lane.app, org: Some(key.0) }, lane.pace.lane_class());
         let slot = OriginSlot { key: key.clone(), app: owner.app, lane_class };
         if !self.origins.may_have(key, owner.app, lane_class) {
-            lane.place = LaneState::AwaitsOrigin(lane_class);
-            self.origins.park(endpoint, slot);
+            lane.transition(LaneEvent::LacksOrigin(lane_class));
+            self.origins.enqueue_lane(endpoint, slot);
             return false;
         }
-        match self.shares.leave(owner, lane_class) {
+        match self.shares.check(owner, lane_class) {
             CapacityCheck::Available => lane.slot = Some(self.shares.grant_slot(owner, lane_class)),
-            // All wait: it keeps the place at its origin until its turn comes.
+            // All lanes wait: it keeps its origin slot until it is selected.
             CapacityCheck::Full => {}
             CapacityCheck::ShareUsed => {
-                self.park(endpoint, owner, lane_class);
+                self.await_share(endpoint, owner, lane_class);
                 return false;
             }
         }
-        lane.place = LaneState::Waiting;
+        lane.transition(LaneEvent::Released);
         self.origins.grant_slot(endpoint, slot);
         self.wake(endpoint);
         true
     }
 }
 
-/// At an origin there is one organization only, and applications share as organizations do elsewhere.
+/// At an origin there is one organization only, and applications take the role of organizations.
 fn alone(app: AppId) -> LaneOwner {
     LaneOwner { app, org: Some(OrgId::from_bytes(*app.as_bytes())) }
 }

@@ -1,5 +1,5 @@
-//! Who may have how much of a cap on deliveries in flight: first every organization, then its applications. The overall cap
-//! is shared so, and the cap of each origin (`origins.rs`).
+//! Concurrency shares: how much of an in-flight limit each lane class, organization and application may use. The overall
+//! limit is divided by these rules, and the limit of each origin (`origins.rs`).
 
 use super::fair_queue::{FairQueue, FairScope};
 use crate::scheduling::lane::{FixedMap, LaneClass, Slot};
@@ -7,39 +7,37 @@ use aldaba_delivery::{AppId, EndpointId, OrgId};
 use aldaba_store::Seq;
 use std::ops::{AddAssign, SubAssign};
 
-/// How many deliveries of lanes that are not known to answer quickly every application may have in
-/// flight at least, in a cap that is large enough.
+/// Deliveries of lanes that are not responsive that every application may have in flight, if the limit is large enough.
 const MIN_UNPROVEN_PER_APPLICATION: usize = 8;
 
-/// An organization may have so many times what is left free. Alone it comes to three quarters of what there is; two come to
-/// three sevenths each; and however many want it, something is left for the next one.
+/// An organization may have this many times the free capacity. Alone it gets three quarters of the limit, two get three
+/// sevenths each, and however many there are, something is left for the next one.
 const FREE_CAPACITY_FACTOR: usize = 3;
 
-/// The deliveries in flight, and the lanes that wait for a place.
+/// The deliveries in flight, and the lanes that wait for capacity.
 pub(super) struct Shares {
     flights: FixedMap<Seq, Flight>,
     counts: InFlightCounts,
-    lines: FairQueue,
+    queue: FairQueue,
 }
 
-/// What is in flight, by the lane_class of its lanes and by whose it is. Places of lanes that were given one, and have not taken
-/// a delivery yet, count as deliveries.
+/// How much is in flight, by lane class, application and organization. Granted slots count as deliveries.
 pub(super) struct InFlightCounts {
-    cap: usize,
-    all: InFlightCount,
+    limit: usize,
+    all: ClassCounts,
     of_app: FixedMap<AppId, AppCount>,
-    of_org: FixedMap<OrgId, InFlightCount>,
+    of_org: FixedMap<OrgId, ClassCounts>,
 }
 
-/// Whose a lane is. A lane at rest does not know its organization; what it has counts for that from when one of the
-/// application's lanes says so.
+/// The application and the organization of a lane. An idle lane does not know its organization; what it has in flight counts
+/// for the organization as soon as another lane of the application knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneOwner {
     pub(crate) app: AppId,
     pub(crate) org: Option<OrgId>,
 }
 
-/// As it was when the delivery was taken.
+/// A delivery in flight, as it was when it was selected.
 #[derive(Clone, Copy)]
 struct Flight {
     app: AppId,
@@ -47,22 +45,22 @@ struct Flight {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct InFlightCount {
+struct ClassCounts {
     all: usize,
-    /// Of lanes that do not answer quickly, or are not known to.
+    /// Of lanes that are new or slow.
     unproven: usize,
-    /// Of those, of lanes that are known not to.
+    /// Of lanes that are slow.
     slow: usize,
 }
 
-impl InFlightCount {
+impl ClassCounts {
     fn one(lane_class: LaneClass) -> Self {
         let unproven = usize::from(lane_class != LaneClass::Responsive);
         Self { all: 1, unproven, slow: usize::from(lane_class == LaneClass::Slow) }
     }
 }
 
-impl AddAssign for InFlightCount {
+impl AddAssign for ClassCounts {
     fn add_assign(&mut self, other: Self) {
         self.all += other.all;
         self.unproven += other.unproven;
@@ -70,7 +68,7 @@ impl AddAssign for InFlightCount {
     }
 }
 
-impl SubAssign for InFlightCount {
+impl SubAssign for ClassCounts {
     fn sub_assign(&mut self, other: Self) {
         self.all -= other.all;
         self.unproven -= other.unproven;
@@ -81,61 +79,61 @@ impl SubAssign for InFlightCount {
 #[derive(Default)]
 struct AppCount {
     org: Option<OrgId>,
-    count: InFlightCount,
+    count: ClassCounts,
 }
 
-/// Whether one more may be in flight.
+/// Whether one more delivery may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CapacityCheck {
     Available,
-    /// All lanes of this lane_class have to wait.
+    /// All lanes of this class have to wait.
     Full,
-    /// Only those of this application have to, or of its organization.
+    /// Lanes of this application or its organization have to wait.
     ShareUsed,
 }
 
 impl Shares {
-    pub(super) fn new(cap: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         let counts = InFlightCounts {
-            cap,
-            all: InFlightCount::default(),
+            limit,
+            all: ClassCounts::default(),
             of_app: FixedMap::default(),
             of_org: FixedMap::default(),
         };
-        Self { flights: FixedMap::default(), counts, lines: FairQueue::default() }
+        Self { flights: FixedMap::default(), counts, queue: FairQueue::default() }
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.lines.is_empty()
+        self.counts.is_empty() && self.queue.is_empty()
     }
 
     /// How many lanes of an application wait.
     #[cfg(test)]
-    pub(super) fn parked(&self, app: AppId) -> usize {
-        self.lines.parked(app)
+    pub(super) fn waiting_lanes(&self, app: AppId) -> usize {
+        self.queue.waiting_lanes(app)
     }
 
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Nothing is in flight or claimed, and nobody waits: there is nothing to remember.
+    /// Nothing is in flight, granted or waiting.
     pub(super) fn is_idle(&self) -> bool {
-        self.counts.all.all == 0 && self.lines.nobody_waits()
+        self.counts.all.all == 0 && self.queue.has_no_waiting_lane()
     }
 
-    /// Whether anybody of this lane_class could have one more in flight.
-    pub(super) fn any(&self, lane_class: LaneClass) -> bool {
-        self.counts.any(lane_class)
+    /// Whether any lane of this class could have one more in flight.
+    pub(super) fn has_capacity(&self, lane_class: LaneClass) -> bool {
+        self.counts.has_capacity(lane_class)
     }
 
-    /// Whether this one may.
-    pub(super) fn leave(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
-        self.counts.leave(self.known(owner), lane_class)
+    /// Whether a lane may have one more in flight.
+    pub(super) fn check(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
+        self.counts.check(self.known(owner), lane_class)
     }
 
-    /// A lane at rest does not know its organization, but another of its application may have told it.
+    /// An idle lane does not know its organization, but another lane of its application may.
     fn known(&self, owner: LaneOwner) -> LaneOwner {
         LaneOwner { org: owner.org.or_else(|| self.organization(owner.app)), ..owner }
     }
@@ -145,11 +143,11 @@ impl Shares {
         self.grant_slot(owner, lane_class);
     }
 
-    /// Holds a place for a lane until it takes a delivery.
+    /// Reserves a slot for a lane until it takes a delivery.
     pub(super) fn grant_slot(&mut self, owner: LaneOwner, lane_class: LaneClass) -> Slot {
         let owner = self.known(owner);
         let of_org = self.counts.add(owner, lane_class);
-        self.lines.learn(owner);
+        self.queue.learn(owner);
         Slot { lane_class, of_org }
     }
 
@@ -157,74 +155,75 @@ impl Shares {
         self.counts.subtract(app, lane_class);
     }
 
-    /// Gives a place back; returns the application that had it.
+    /// Ends a delivery's time in flight. Returns its application.
     pub(super) fn give_back(&mut self, seq: Seq) -> Option<AppId> {
         let Flight { app, lane_class } = self.flights.remove(&seq)?;
         self.counts.subtract(app, lane_class);
         Some(app)
     }
 
-    /// A lane waits until a place has come free that it may have.
-    pub(super) fn park(&mut self, owner: LaneOwner, lane_class: LaneClass, endpoint: EndpointId) {
-        self.lines.park(self.known(owner), lane_class, endpoint);
+    /// Adds a lane to the fair queue.
+    pub(super) fn enqueue_lane(&mut self, owner: LaneOwner, lane_class: LaneClass, endpoint: EndpointId) {
+        self.queue.enqueue_lane(self.known(owner), lane_class, endpoint);
     }
 
-    /// The next lane that may have a place now. It waits no longer.
-    pub(super) fn next(&mut self, line: FairScope) -> Option<EndpointId> {
-        self.lines.next(line, &self.counts)
+    /// Takes the next lane that may have a slot from the fair queue.
+    pub(super) fn next(&mut self, scope: FairScope) -> Option<EndpointId> {
+        self.queue.next(scope, &self.counts)
     }
 
-    /// Whose an application is, if that is known.
+    /// The organization of an application, if it is known.
     pub(super) fn organization(&self, app: AppId) -> Option<OrgId> {
-        self.counts.of_app.get(&app).and_then(|of_app| of_app.org).or_else(|| self.lines.organization(app))
+        self.counts.of_app.get(&app).and_then(|of_app| of_app.org).or_else(|| self.queue.organization(app))
     }
 }
 
 impl InFlightCounts {
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.all == InFlightCount::default() && self.of_app.is_empty() && self.of_org.is_empty()
+        self.all == ClassCounts::default() && self.of_app.is_empty() && self.of_org.is_empty()
     }
 
-    fn any(&self, lane_class: LaneClass) -> bool {
-        self.all.all < self.cap
+    fn has_capacity(&self, lane_class: LaneClass) -> bool {
+        self.all.all < self.limit
             && (lane_class == LaneClass::Responsive || self.all.unproven < self.for_unproven())
     }
 
-    /// A quarter of the cap is only for lanes that answer quickly, whatever the others do.
+    /// A quarter of the limit is only for responsive lanes, whatever the others do.
     fn for_unproven(&self) -> usize {
-        self.cap - self.cap / 4
+        self.limit - self.limit / 4
     }
 
-    /// Whether no lane of an organization may have one more in flight, whatever is known of it.
-    pub(super) fn has_share(&self, org: OrgId) -> bool {
+    /// Whether an organization has used up its share for all lane classes.
+    pub(super) fn has_used_share(&self, org: OrgId) -> bool {
         self.of_org.get(&org).is_some_and(|of_org| of_org.all >= self.share())
     }
 
     fn share(&self) -> usize {
-        FREE_CAPACITY_FACTOR * (self.cap - self.all.all)
+        FREE_CAPACITY_FACTOR * (self.limit - self.all.all)
     }
 
-    /// Whether this application may have one more in flight. Lanes that do not answer quickly, or are not known to, share
-    /// half of the cap, slow ones a quarter, and no application takes more than half of that, nor more than its
-    /// organization may still take; but everyone may have a few, even when others have filled it. Those of slow lanes end at
-    /// half of the cap. So what one tenant's receivers do stays with that tenant, and any number of black holes leaves
-    /// room for an endpoint that was never tried.
-    pub(super) fn leave(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
-        if !self.any(lane_class) {
+    /// Whether a lane of this application may have one more in flight.
+    ///
+    /// New and slow lanes share half of the limit, slow lanes a quarter. No application takes more than half of that, nor more
+    /// than its organization may still take. Every application may have a few beyond that, even when others have filled the
+    /// half; for slow lanes only until slow lanes use half of the limit. So one tenant's receivers affect that tenant alone,
+    /// and any number of silent endpoints leaves capacity for an endpoint that was never tried.
+    pub(super) fn check(&self, owner: LaneOwner, lane_class: LaneClass) -> CapacityCheck {
+        if !self.has_capacity(lane_class) {
             return CapacityCheck::Full;
         }
-        let (half, quarter) = (self.cap.div_ceil(2), self.cap.div_ceil(4));
+        let (half, quarter) = (self.limit.div_ceil(2), self.limit.div_ceil(4));
         let (of_app, of_org) = self.of(owner);
         if of_app.all >= half || of_org.all >= self.share() {
             return CapacityCheck::ShareUsed;
         }
-        let few = (self.cap / 64).clamp(1, MIN_UNPROVEN_PER_APPLICATION);
-        // Where the organization is not known only what the application itself has may make it wait: it would stand in no line
-        // that others move.
-        let leaves_room = lane_class != LaneClass::Slow || self.all.slow < half || !self.knows(owner);
+        let few = (self.limit / 64).clamp(1, MIN_UNPROVEN_PER_APPLICATION);
+        // Without a known organization only the application's own deliveries may make a lane wait: no other application would
+        // wake it.
+        let leaves_capacity = lane_class != LaneClass::Slow || self.all.slow < half || !self.knows(owner);
         let a_few = of_app.unproven < few
-            && leaves_room
+            && leaves_capacity
             && of_org.unproven
                 < FREE_CAPACITY_FACTOR * (self.for_unproven().saturating_sub(self.all.unproven));
         let may_take = |of_org: usize, free: usize| (FREE_CAPACITY_FACTOR * free).saturating_sub(of_org);
@@ -243,11 +242,10 @@ impl InFlightCounts {
         owner.org.is_some() || self.of_app.get(&owner.app).is_some_and(|of_app| of_app.org.is_some())
     }
 
-    /// What an application and its organization have. As long as the organization is not known the
-    /// application is taken for all of it.
-    fn of(&self, owner: LaneOwner) -> (InFlightCount, InFlightCount) {
+    /// The counts of an application and its organization. Without a known organization the application counts as all of it.
+    fn of(&self, owner: LaneOwner) -> (ClassCounts, ClassCounts) {
         let of_app = self.of_app.get(&owner.app);
-        let count = of_app.map_or(InFlightCount::default(), |of_app| of_app.count);
+        let count = of_app.map_or(ClassCounts::default(), |of_app| of_app.count);
         let known = of_app.and_then(|of_app| of_app.org);
         let org = owner.org.or(known);
         let mut of_org = org.and_then(|org| self.of_org.get(&org)).copied().unwrap_or_default();
@@ -259,13 +257,13 @@ impl InFlightCounts {
 
     /// Whether the organization is known.
     fn add(&mut self, owner: LaneOwner, lane_class: LaneClass) -> bool {
-        let one = InFlightCount::one(lane_class);
+        let one = ClassCounts::one(lane_class);
         self.all += one;
         let of_app = self.of_app.entry(owner.app).or_default();
         of_app.count += one;
         match (of_app.org, owner.org) {
             (Some(org), _) => *self.of_org.entry(org).or_default() += one,
-            // What the application has counts for its organization from when that is known.
+            // What the application has in flight counts for its organization as soon as that is known.
             (None, Some(org)) => {
                 of_app.org = Some(org);
                 *self.of_org.entry(org).or_default() += of_app.count;
@@ -275,9 +273,9 @@ impl InFlightCounts {
         true
     }
 
-    /// What has nothing needs no memory.
+    /// Entries with nothing in flight are removed.
     fn subtract(&mut self, app: AppId, lane_class: LaneClass) {
-        let one = InFlightCount::one(lane_class);
+        let one = ClassCounts::one(lane_class);
         self.all -= one;
         let Some(of_app) = self.of_app.get_mut(&app) else { return };
         of_app.count -= one;

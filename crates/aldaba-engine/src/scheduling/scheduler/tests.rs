@@ -1,4 +1,4 @@
-//! Lanes and the store that they read from, for tests of whose turn it is.
+//! Lanes and the store that they read from, for tests of the scheduler.
 
 mod app_throttle;
 mod deleted;
@@ -79,7 +79,7 @@ impl World {
         let (endpoint, app) = (lane_id(lane), AppId::from_bytes([app; 20]));
         self.rows.insert(endpoint, (0..rows).map(|row| row_of(lane, row)).collect());
         self.apps.insert(endpoint, app);
-        self.scheduler.open(endpoint, app, Timestamp::from_millis(0));
+        self.scheduler.open_lane(endpoint, app, Timestamp::from_millis(0));
     }
 
     fn of(mut self, org: fn(AppId) -> OrgId) -> Self {
@@ -102,9 +102,9 @@ impl World {
                         let rows = self.due(&query);
                         self.scheduler.refilled(query.endpoint, &rows, query.limit);
                     }
-                    Action::Attempt(start) => started.push((start.endpoint, start.waiting.seq)),
+                    Action::Attempt(request) => started.push((request.endpoint, request.pending.seq)),
                     Action::End(..) => panic!("nothing ends in these tests"),
-                    Action::Search(search) => self.scheduler.searched(search.endpoint, None, self.now),
+                    Action::Search(search) => self.scheduler.search_ended(search.endpoint, None, self.now),
                 }
             }
         }
@@ -115,7 +115,7 @@ impl World {
         let (org, origin) = ((self.org)(app), (self.origin)(endpoint));
         let Self { ordering, app_rate, policy, .. } = *self;
         let target = Target { app, org, ordering, app_rate, origin, ..Target::sample(policy) };
-        self.scheduler.opened(endpoint, target, Health::default(), self.now);
+        self.scheduler.endpoint_read(endpoint, target, Health::default(), self.now);
     }
 
     fn due(&self, query: &DueQuery) -> Vec<PendingDelivery> {

@@ -82,7 +82,7 @@ const MAX_CANCEL_SLICES: usize = 400;
 const FIELDS: &[&str] = &["state", "endpoint", "eventType", "reason", "before", "after", "iterator"];
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
-    Some(Cancel { app, endpoint: status.endpoint, waiting: status.waiting()? })
+    Some(Cancel { app, endpoint: status.endpoint, pending: status.waiting()? })
 }
 
 fn slice(phase: Phase, filter: DeliveryFilter, from: Option<DeliveryPosition>) -> DeliverySelection {

@@ -1,4 +1,4 @@
-//! The backlog against a model: a store whose commits are heard late and whose reads are snapshots.
+//! The backlog against a model: a store whose commits are reported late, and whose reads are snapshots.
 
 use super::*;
 use aldaba_delivery::MessageId;
@@ -12,14 +12,14 @@ const CROWD: usize = 1000;
 enum Step {
     /// A row is committed, due so many milliseconds from now.
     Accept(i64),
-    /// The same of a row that has no place in the order yet.
+    /// The same for a row without a sequence number.
     Later(i64),
-    /// One of those gets its place.
-    LaneState(usize),
-    /// The lane hears of the next commit.
-    Hear,
+    /// One of those gets its sequence number.
+    Sequence(usize),
+    /// The lane is told of the next commit.
+    Handle,
     Take,
-    /// One of the deliveries in flight ends; with a delay it waits again.
+    /// A delivery in flight ends; with a delay it is pending again.
     Finish(usize, Option<i64>),
     /// A refill begins, if the lane wants one.
     Begin,
@@ -28,13 +28,13 @@ enum Step {
     /// The lane gets what was read.
     Refilled,
     Pass(i64),
-    /// Other lanes fill what all may hold together, or leave it again.
+    /// Other lanes use up the budget of all lanes, or release it.
     Crowd(bool),
-    /// The lane rests, if nothing of it is under way.
-    Rest,
-    /// Somebody ends a row unsent, as it is or as it was at some time.
-    Withdraw(usize),
-    /// The endpoint becomes an ordered one, or ceases to be one.
+    /// The lane becomes idle, if nothing of it is running.
+    Idle,
+    /// A row is reserved to end it, as it is or as it was before.
+    Reserve(usize),
+    /// The endpoint becomes an ordered one, or is no longer.
     Order(bool),
 }
 
@@ -42,8 +42,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (-20..40i64).prop_map(Step::Accept),
         1 => (-20..40i64).prop_map(Step::Later),
-        1 => (0..8usize).prop_map(Step::LaneState),
-        6 => Just(Step::Hear),
+        1 => (0..8usize).prop_map(Step::Sequence),
+        6 => Just(Step::Handle),
         4 => Just(Step::Take),
         4 => (0..8usize, prop::option::of(0..60i64)).prop_map(|(which, again)| Step::Finish(which, again)),
         3 => Just(Step::Begin),
@@ -51,8 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Refilled),
         1 => (1..30i64).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Crowd),
-        1 => Just(Step::Rest),
-        2 => (0..64usize).prop_map(Step::Withdraw),
+        1 => Just(Step::Idle),
+        2 => (0..64usize).prop_map(Step::Reserve),
     ]
 }
 
@@ -64,8 +64,8 @@ struct Model {
     now: i64,
     next_seq: i64,
     store: BTreeMap<Seq, PendingDelivery>,
-    /// Commits that the lane has not heard of, in their order.
-    feed: VecDeque<(Seq, Heard)>,
+    /// Commits that the lane was not told of yet, in their order.
+    feed: VecDeque<(Seq, Change)>,
     in_flight: Vec<PendingDelivery>,
     /// Every row as it ever was.
     known: Vec<PendingDelivery>,
@@ -73,21 +73,21 @@ struct Model {
     reading: Option<(bool, Option<LanePosition>, usize)>,
     snapshot: Option<Vec<PendingDelivery>>,
     lane: Backlog,
-    room: BufferBudget,
+    budget: BufferBudget,
     crowded: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Heard {
+enum Change {
     Accepted(PendingDelivery),
-    Landed(Option<PendingDelivery>),
-    /// A row was to be ended that was not as it was thought to be.
+    Recorded(Option<PendingDelivery>),
+    /// A row was to end that had changed.
     Refused,
 }
 
 impl Model {
     fn new() -> Self {
-        let room = BufferBudget::new(CROWD * BufferBudget::ENTRY);
+        let budget = BufferBudget::new(CROWD * BufferBudget::BYTES_PER_DELIVERY);
         Self {
             now: 0,
             next_seq: 1,
@@ -97,8 +97,8 @@ impl Model {
             known: Vec::new(),
             reading: None,
             snapshot: None,
-            lane: Backlog::new(CAPACITY, room.clone()),
-            room,
+            lane: Backlog::new(CAPACITY, budget.clone()),
+            budget,
             crowded: false,
         }
     }
@@ -107,8 +107,8 @@ impl Model {
         match *step {
             Step::Accept(delay) => self.accept(delay),
             Step::Later(delay) => self.accept_as(delay, false),
-            Step::LaneState(which) => self.place(which),
-            Step::Hear => self.handle(),
+            Step::Sequence(which) => self.place(which),
+            Step::Handle => self.handle(),
             Step::Take => drop(self.take()),
             Step::Finish(which, again) => self.finish(which, again),
             Step::Begin => {
@@ -120,24 +120,24 @@ impl Model {
             Step::Refilled => self.refilled(),
             Step::Pass(millis) => self.now += millis,
             Step::Crowd(crowded) => self.crowd(crowded),
-            Step::Rest => {
-                if self.lane.is_still() {
-                    self.lane.rest();
+            Step::Idle => {
+                if self.lane.is_settled() {
+                    self.lane.make_idle();
                 }
             }
-            Step::Withdraw(which) => self.withdraw(which),
+            Step::Reserve(which) => self.reserve(which),
             Step::Order(ordered) => self.lane.set_ordered(ordered),
         }
         let changes = self.lane.refill.as_ref().map_or(0, |refill| refill.changes.len());
         let others = if self.crowded { CROWD } else { 0 };
-        assert_eq!(self.room.held(), self.lane.buffer.len() + changes + others, "miscounted");
+        assert_eq!(self.budget.held(), self.lane.buffer.len() + changes + others, "miscounted");
         assert!(self.lane.buffer.len() <= CAPACITY, "the buffer outgrew its capacity");
-        if self.feed.is_empty() && self.lane.is_still() {
+        if self.feed.is_empty() && self.lane.is_settled() {
             self.does_not_oversleep();
         }
     }
 
-    /// Of what it could do now, and has heard of, nothing waits for a later moment than its own.
+    /// Everything that it was told of and could do now is due at its next wake-up at the latest.
     fn does_not_oversleep(&self) {
         let due = match self.lane.is_ordered() {
             true => self.in_order().first().map(|head| head.due_at),
@@ -149,7 +149,7 @@ impl Model {
 
     fn crowd(&mut self, crowded: bool) {
         let count = |crowded| if crowded { CROWD } else { 0 };
-        self.room.recount(count(self.crowded), count(crowded));
+        self.budget.recount(count(self.crowded), count(crowded));
         self.crowded = crowded;
     }
 
@@ -171,7 +171,7 @@ impl Model {
         };
         self.store.insert(seq, waiting);
         self.known.push(waiting);
-        self.feed.push_back((seq, Heard::Accepted(waiting)));
+        self.feed.push_back((seq, Change::Accepted(waiting)));
     }
 
     fn place(&mut self, which: usize) {
@@ -181,7 +181,7 @@ impl Model {
         row.sequence = Some(Seq(self.next_seq));
         self.next_seq += 1;
         self.known.push(**row);
-        self.feed.push_back((row.seq, Heard::Accepted(**row)));
+        self.feed.push_back((row.seq, Change::Accepted(**row)));
     }
 
     /// What is in the order, in its order.
@@ -193,11 +193,11 @@ impl Model {
 
     fn handle(&mut self) {
         match self.feed.pop_front() {
-            Some((_, Heard::Accepted(waiting))) => {
-                self.lane.offer(BufferedDelivery { waiting, content: None })
+            Some((_, Change::Accepted(waiting))) => {
+                self.lane.enqueue(BufferedDelivery { pending: waiting, content: None });
             }
-            Some((seq, Heard::Landed(again))) => self.lane.recorded(seq, again),
-            Some((seq, Heard::Refused)) => {
+            Some((seq, Change::Recorded(again))) => self.lane.recorded(seq, again),
+            Some((seq, Change::Refused)) => {
                 self.lane.recorded(seq, None);
                 self.lane.start_over();
             }
@@ -212,11 +212,11 @@ impl Model {
         let Some(entry) = self.lane.take(Timestamp::from_millis(self.now)) else {
             return false;
         };
-        let taken = entry.waiting;
+        let taken = entry.pending;
         assert!(!self.in_flight.contains(&taken), "{taken:?} was taken twice");
         let mut stored = self.store.get(&taken.seq).copied();
         if let Some(stored) = stored.as_mut().filter(|_| !self.lane.is_ordered()) {
-            // Nothing depends on it here, and it may not have been heard of yet.
+            // Nothing depends on it here, and the lane may not know it yet.
             stored.sequence = taken.sequence;
         }
         assert_eq!(stored, Some(taken), "a row was taken that does not wait like that");
@@ -241,29 +241,29 @@ impl Model {
         });
         match again {
             Some(again) => {
-                // It may have got its place meanwhile.
+                // It may have got its sequence number meanwhile.
                 let sequence = self.store[&waiting.seq].sequence;
                 self.store.insert(waiting.seq, PendingDelivery { sequence, ..again });
                 self.known.push(again);
             }
             None => drop(self.store.remove(&waiting.seq)),
         }
-        self.feed.push_back((waiting.seq, Heard::Landed(again)));
+        self.feed.push_back((waiting.seq, Change::Recorded(again)));
     }
 
-    fn withdraw(&mut self, which: usize) {
+    fn reserve(&mut self, which: usize) {
         let Some(read) = self.known.get(which % self.known.len().max(1)).copied() else {
             return;
         };
         let flying = self.in_flight.iter().any(|row| row.seq == read.seq);
-        let Some(taken) = self.lane.withdraw(read) else { return };
+        let Some(taken) = self.lane.reserve(read) else { return };
         assert!(!flying, "{taken:?} was ended while it was being sent");
         let as_thought = |row: &PendingDelivery| row.attempts == taken.attempts;
         if self.store.get(&taken.seq).is_some_and(as_thought) {
             self.store.remove(&taken.seq);
-            self.feed.push_back((taken.seq, Heard::Landed(None)));
+            self.feed.push_back((taken.seq, Change::Recorded(None)));
         } else {
-            self.feed.push_back((taken.seq, Heard::Refused));
+            self.feed.push_back((taken.seq, Change::Refused));
         }
     }
 
@@ -291,7 +291,7 @@ impl Model {
         }
     }
 
-    /// With the world at rest, everything that waits must come out.
+    /// With nothing else happening, everything that is pending must be taken.
     fn drain(&mut self) {
         self.now += 1000;
         for _ in 0..self.store.len() {
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ordered_lane_takes_one_after_the_other_by_place(steps in prop::collection::vec(step(), 1..200)) {
+    fn an_ordered_lane_takes_one_after_the_other_by_sequence_number(steps in prop::collection::vec(step(), 1..200)) {
         let mut model = Model::new();
         model.run(&Step::Order(true));
         for step in &steps {
@@ -352,18 +352,18 @@ proptest! {
 }
 
 #[test]
-fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_at_rest() {
+fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_when_idle() {
     let mut model = Model::new();
     model.run(&Step::Order(true));
     for delay in [30, 0, 0] {
         model.accept(delay);
     }
-    for step in [Step::Begin, Step::Read, Step::Refilled, Step::Rest] {
+    for step in [Step::Begin, Step::Read, Step::Refilled, Step::Idle] {
         model.run(&step);
     }
     assert_eq!(model.lane.next_due(), Some(Timestamp::from_millis(30)), "not that of those behind it");
     assert!(!model.lane.wants_refill(Timestamp::from_millis(29)), "it reads nothing before");
-    // Where the head is ended by somebody else, the lane looks at once.
+    // If the head ends otherwise, the lane looks at once.
     model.store.remove(&Seq(1));
     model.lane.recorded(Seq(1), None);
     assert!(model.lane.wants_refill(Timestamp::from_millis(0)));
@@ -371,7 +371,7 @@ fn the_head_of_an_ordered_lane_holds_it_until_its_time_even_at_rest() {
 }
 
 #[test]
-fn a_lane_keeps_only_a_few_when_all_lanes_together_have_no_room() {
+fn a_lane_keeps_only_a_few_when_the_budget_of_all_lanes_is_used_up() {
     let mut model = Model::new();
     model.crowd(true);
     for _ in 0..4 {
@@ -392,14 +392,11 @@ fn a_row_whose_due_time_is_corrected_in_the_store_while_it_is_taken_is_read_agai
     for step in [Step::Begin, Step::Read, Step::Refilled] {
         model.run(&step);
     }
-    let taken = model.lane.take(Timestamp::from_millis(0)).unwrap().waiting;
+    let taken = model.lane.take(Timestamp::from_millis(0)).unwrap().pending;
     let as_claimed = PendingDelivery { due_at: Timestamp::from_millis(400 * 24 * 3_600_000), ..taken };
     model.lane.rescheduled();
     model.lane.recorded(taken.seq, Some(as_claimed));
-    assert!(
-        model.lane.wants_refill(Timestamp::from_millis(0)),
-        "what whoever had taken it knows is outdated"
-    );
+    assert!(model.lane.wants_refill(Timestamp::from_millis(0)), "the copy of its attempt is outdated");
     for step in [Step::Begin, Step::Read, Step::Refilled] {
         model.run(&step);
     }
@@ -411,20 +408,20 @@ fn a_row_whose_due_time_is_corrected_in_the_store_while_it_is_taken_is_read_agai
 }
 
 #[test]
-fn a_lane_that_is_dropped_gives_its_room_back() {
+fn a_lane_that_is_dropped_releases_its_budget() {
     let mut model = Model::new();
     model.accept(0);
-    for step in [Step::Begin, Step::Hear, Step::Read, Step::Refilled] {
+    for step in [Step::Begin, Step::Handle, Step::Read, Step::Refilled] {
         model.run(&step);
     }
-    assert_eq!(model.room.held(), 1);
-    let room = model.room.clone();
+    assert_eq!(model.budget.held(), 1);
+    let budget = model.budget.clone();
     drop(model);
-    assert_eq!(room.held(), 0);
+    assert_eq!(budget.held(), 0);
 }
 
 #[test]
-fn a_lane_that_has_heard_nothing_reads_the_store_before_it_takes() {
+fn a_new_lane_reads_the_store_before_it_takes() {
     let mut model = Model::new();
     model.accept(0);
     model.handle();

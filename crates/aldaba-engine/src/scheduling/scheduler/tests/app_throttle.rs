@@ -27,20 +27,20 @@ impl Throttled {
                     Action::Read(endpoint) => {
                         let app = self.world.apps[&endpoint];
                         let target = Target { app, app_rate: self.rate, ..old_target() };
-                        self.world.scheduler.opened(endpoint, target, Health::default(), now);
+                        self.world.scheduler.endpoint_read(endpoint, target, Health::default(), now);
                     }
                     Action::Refill(query) => {
                         let rows = self.world.due(&query);
                         self.world.scheduler.refilled(query.endpoint, &rows, query.limit);
                     }
-                    Action::Attempt(start) => {
-                        assert_eq!(self.world.scheduler.may_start(&start, now), MayStart::Yes);
-                        started.push((self.now, start.endpoint));
-                        self.world.end((start.endpoint, start.waiting.seq), true);
+                    Action::Attempt(request) => {
+                        assert_eq!(self.world.scheduler.may_start(&request, now), MayStart::Yes);
+                        started.push((self.now, request.endpoint));
+                        self.world.end((request.endpoint, request.pending.seq), true);
                     }
                     Action::End(..) => panic!("nothing ends in these tests"),
-                    // Whoever is changed may have a stop date now.
-                    Action::Search(search) => self.world.scheduler.searched(search.endpoint, None, now),
+                    // A changed endpoint may have a stop date now.
+                    Action::Search(search) => self.world.scheduler.search_ended(search.endpoint, None, now),
                 }
             }
             if idle {
@@ -71,18 +71,18 @@ fn the_rate_of_an_application_binds_all_its_lanes_together() {
 }
 
 #[test]
-fn a_lane_with_much_to_send_does_not_get_ahead_of_the_line() {
+fn a_lane_with_much_to_send_does_not_get_ahead_of_the_queue() {
     let mut throttled = Throttled::new(3, 500, 10);
     for lane in 1..3 {
         throttled.world.rows.get_mut(&lane_id(lane)).unwrap().truncate(10);
     }
     let mut started = Vec::new();
     for row in 0..30 {
-        // Every step brings news for the first lane.
-        let waiting = BufferedDelivery { waiting: row_of(0, 600 + row), content: None };
-        throttled.world.rows.get_mut(&lane_id(0)).unwrap().push(waiting.waiting);
+        // Every step adds a delivery to the first lane.
+        let waiting = BufferedDelivery { pending: row_of(0, 600 + row), content: None };
+        throttled.world.rows.get_mut(&lane_id(0)).unwrap().push(waiting.pending);
         let (app, now) = (throttled.world.apps[&lane_id(0)], Timestamp::from_millis(throttled.now));
-        throttled.world.scheduler.offer(lane_id(0), app, waiting, now);
+        throttled.world.scheduler.enqueue(lane_id(0), app, waiting, now);
         started.extend(throttled.run(100));
     }
     let counts = [0, 1, 2].map(|lane| of_lane(&started, lane));
@@ -119,7 +119,7 @@ fn a_deleted_endpoint_does_not_wait_for_the_rate_of_its_application() {
     let mut throttled = Throttled::new(2, 20, 1);
     throttled.run(10);
     let now = Timestamp::from_millis(throttled.now);
-    throttled.world.scheduler.removed(lane_id(1), AppId::from_bytes([0; 20]), now);
+    throttled.world.scheduler.endpoint_deleted(lane_id(1), AppId::from_bytes([0; 20]), now);
     let ends = throttled.world.scheduler.run_once(now);
     assert_eq!(ends.iter().filter(|action| matches!(action, Action::End(..))).count(), 20);
     assert!((1..=3).contains(&of_lane(&throttled.run(2500), 0)), "the other goes on");

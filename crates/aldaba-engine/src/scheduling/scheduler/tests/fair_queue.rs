@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn ready_lanes_take_turns_one_delivery_at_a_time() {
+fn ready_lanes_are_served_round_robin_one_delivery_at_a_time() {
     let mut world = with_lanes(1000, 5, 6, |_| 0);
     let order = world.started();
     for (number, round) in order.chunks(5).enumerate() {
@@ -34,7 +34,7 @@ pub(super) fn longest_wait(mut world: World, answered: bool, at_once: usize) -> 
 }
 
 #[test]
-fn lanes_that_wait_for_the_share_of_their_organization_take_turns() {
+fn lanes_that_wait_for_the_share_of_their_organization_are_served_round_robin() {
     for at_once in [1, 7] {
         for answered in [true, false] {
             // All of one organization; one each of many; a few of several.
@@ -48,23 +48,23 @@ fn lanes_that_wait_for_the_share_of_their_organization_take_turns() {
 }
 
 #[test]
-fn a_place_that_one_parked_lane_does_not_use_goes_to_the_next() {
+fn a_slot_that_one_waiting_lane_does_not_use_goes_to_the_next() {
     let mut world = with_lanes(4, 4, 1, |_| 0);
     let first = world.started();
     assert_eq!(first.len(), 1, "a quarter of four");
-    // The lanes that wait are deleted but for the last: ending needs no place.
+    // The waiting lanes are deleted but for the last: ending needs no slot.
     let waiting: Vec<_> = (0..4).map(lane_id).filter(|lane| *lane != first[0].0).collect();
     for lane in &waiting[..2] {
-        world.scheduler.vanished(*lane, Timestamp::from_millis(0));
+        world.scheduler.endpoint_missing(*lane, Timestamp::from_millis(0));
     }
     world.end(first[0], false);
     assert_eq!(world.started().iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
 }
 
 #[test]
-fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn() {
+fn a_waiting_lane_is_not_forgotten_when_the_one_before_it_does_not_use_its_slot() {
     let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([9; 20]));
-    // Everything that can be shared is full but for the one place of each application.
+    // Every share is used up but for one slot of each application.
     let mut world = World::new(Options { in_flight: 64, ..Options::default() }, 0, 0, |_| 0);
     world.org = own_organization;
     world.add(10, 1, 9);
@@ -80,14 +80,14 @@ fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn
     assert_eq!((flying.len(), own.len()), (32, 1));
     let waiting = row_of(10, 1);
     world.rows.insert(lane_id(10), vec![waiting]);
-    world.scheduler.offer(lane_id(10), app, BufferedDelivery { waiting, content: None }, now);
+    world.scheduler.enqueue(lane_id(10), app, BufferedDelivery { pending: waiting, content: None }, now);
     flying.extend(world.started());
     world.add(11, 1, 9);
     for lane in 20..60 {
         world.add(lane, 1, lane);
     }
     flying.extend(world.started());
-    // The first one parked is asked for quiet; then the place comes free, and another takes it.
+    // The first waiting lane is asked for quiet; then a slot is free, and another lane takes it.
     world.scheduler.health(lane_id(10)).expect("it is awake").0.quiet_until =
         Some(Timestamp::from_millis(3_000_000));
     world.end(own[0], false);
@@ -98,21 +98,21 @@ fn a_parked_lane_is_not_forgotten_when_the_one_before_it_has_no_use_for_its_turn
         world.end(start, false);
         flying.extend(world.started());
     }
-    assert!(served.contains(&lane_id(11)), "the second one parked had no turn");
+    assert!(served.contains(&lane_id(11)), "the second waiting lane was not served");
 }
 
 #[test]
-fn the_line_of_parked_lanes_has_each_of_them_once() {
+fn the_fair_queue_has_each_waiting_lane_once() {
     let (now, app) = (Timestamp::from_millis(0), AppId::from_bytes([0; 20]));
     let mut world = with_lanes(8, 2, 1, |_| 0);
     for start in world.started() {
         world.end(start, true);
     }
     let offer = |world: &mut World, lane: u8, row: i64| {
-        world.scheduler.offer(
+        world.scheduler.enqueue(
             lane_id(lane),
             app,
-            BufferedDelivery { waiting: row_of(lane, row), content: None },
+            BufferedDelivery { pending: row_of(lane, row), content: None },
             now,
         );
     };
@@ -125,6 +125,6 @@ fn the_line_of_parked_lanes_has_each_of_them_once() {
         world.end(start, true);
         flying.extend(world.started());
     }
-    let lined_up = world.scheduler.shares.parked(app);
-    assert!(lined_up <= 2, "{lined_up} places in the line for two lanes");
+    let entries = world.scheduler.shares.waiting_lanes(app);
+    assert!(entries <= 2, "{entries} entries for two lanes");
 }

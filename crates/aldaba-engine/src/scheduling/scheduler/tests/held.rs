@@ -31,18 +31,18 @@ fn run(world: &mut World, now: Timestamp) -> usize {
                     let held = endpoint.as_bytes()[0] % 10 == 0;
                     let origin = if held { old_target().origin } else { Origin::new("https", "other", 443) };
                     let target = Target { app, org: (world.org)(app), origin, ..old_target() };
-                    world.scheduler.opened(endpoint, target, Health::default(), now);
+                    world.scheduler.endpoint_read(endpoint, target, Health::default(), now);
                 }
                 Action::Refill(query) => {
                     let rows = world.due(&query);
                     world.scheduler.refilled(query.endpoint, &rows, query.limit);
                 }
-                Action::Attempt(start) => {
+                Action::Attempt(request) => {
                     started += 1;
-                    world.end((start.endpoint, start.waiting.seq), true);
+                    world.end((request.endpoint, request.pending.seq), true);
                 }
                 Action::End(..) => panic!("nothing ends in these tests"),
-                Action::Search(search) => world.scheduler.searched(search.endpoint, None, now),
+                Action::Search(search) => world.scheduler.search_ended(search.endpoint, None, now),
             }
         }
     }
@@ -61,13 +61,13 @@ fn what_waits_behind_a_gate_is_known_without_a_walk_over_the_lanes() {
     assert_eq!(behind(&world, &key, Some(1)), GateBacklog::default());
     // What comes meanwhile is counted, and what leaves unsent is not.
     let (endpoint, app) = (lane_id(10), AppId::from_bytes([0; 20]));
-    world.scheduler.offer(endpoint, app, BufferedDelivery { waiting: row_of(10, 2), content: None }, START);
+    world.scheduler.enqueue(endpoint, app, BufferedDelivery { pending: row_of(10, 2), content: None }, START);
     run(&mut world, START);
     assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 10, deliveries: 21 });
     for row in 0..3 {
-        let withdrawn = world.scheduler.withdraw(endpoint, app, row_of(10, row), START);
+        let withdrawn = world.scheduler.reserve(endpoint, app, row_of(10, row), START);
         assert!(withdrawn.is_some());
-        world.scheduler.withdrawn(endpoint, row_of(10, row).seq, true, START);
+        world.scheduler.reservation_ended(endpoint, row_of(10, row).seq, true, START);
     }
     run(&mut world, START);
     assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 9, deliveries: 18 });
@@ -80,7 +80,7 @@ fn a_release_wakes_the_lanes_behind_the_gate_and_no_others() {
         run(&mut world, START);
         assert_eq!(behind(&world, &key, None).lanes, 10, "also of lanes at rest");
         assert!(!world.scheduler.has_ready());
-        world.scheduler.released(&[key], START);
+        world.scheduler.gates_opened(&[key], START);
         let ready: BTreeSet<_> =
             world.scheduler.ready.iter().flat_map(|queue| queue.values().copied()).collect();
         assert_eq!(ready, (0..10).map(|lane| lane_id(lane * 10)).collect());
@@ -93,6 +93,6 @@ fn a_release_wakes_the_lanes_behind_the_gate_and_no_others() {
 fn lanes_that_are_gone_wait_behind_no_gate() {
     let (mut world, key) = world(Options::default());
     run(&mut world, START);
-    world.scheduler.vanished(lane_id(0), START);
+    world.scheduler.endpoint_missing(lane_id(0), START);
     assert_eq!(behind(&world, &key, None), GateBacklog { lanes: 9, deliveries: 18 });
 }

@@ -30,7 +30,7 @@ fn a_lane_that_becomes_ordered_waits_for_all_that_is_in_flight() {
     let mut flying = world.started();
     assert_eq!(flying.len(), 8);
     world.ordering = Ordering::Fifo(OnExhausted::Skip);
-    world.scheduler.altered(lane_id(0));
+    world.scheduler.endpoint_changed(lane_id(0));
     assert_eq!(world.started(), []);
     for start in flying.split_off(1) {
         world.end(start, true);
@@ -49,10 +49,10 @@ fn a_block_holds_the_lane_until_its_ordering_no_longer_asks_for_it() {
     *health = health.blocked(now);
     world.end(first, true);
     assert_eq!(world.started(), []);
-    world.scheduler.altered(lane_id(0));
+    world.scheduler.endpoint_changed(lane_id(0));
     assert_eq!(world.started(), [], "another change makes no difference");
     world.ordering = Ordering::Fifo(OnExhausted::Skip);
-    world.scheduler.altered(lane_id(0));
+    world.scheduler.endpoint_changed(lane_id(0));
     assert_eq!(world.started(), [(lane_id(0), row_of(0, 1).seq)]);
 }
 
@@ -64,15 +64,15 @@ fn what_is_due_does_not_wait_for_a_head_that_only_an_older_ordering_put_there() 
     let (endpoint, app) = (lane_id(0), AppId::from_bytes([1; 20]));
     // It is no ordered one any more, so that a message for later is taken.
     world.ordering = Ordering::None;
-    world.scheduler.altered(endpoint);
+    world.scheduler.endpoint_changed(endpoint);
     let later = PendingDelivery { due_at: Timestamp::from_millis(3_600_000), ..row_of(0, 1) };
     let rows = [later, row_of(0, 2)];
     world.rows.insert(endpoint, rows.to_vec());
     for waiting in rows {
-        world.scheduler.offer(
+        world.scheduler.enqueue(
             endpoint,
             app,
-            BufferedDelivery { waiting, content: None },
+            BufferedDelivery { pending: waiting, content: None },
             Timestamp::from_millis(0),
         );
     }

@@ -64,14 +64,14 @@ fn an_organization_does_not_wait_for_another_at_the_same_origin() {
 }
 
 #[test]
-fn whoever_waits_for_an_origin_holds_no_place_of_the_overall_cap() {
+fn a_lane_that_waits_for_an_origin_holds_no_slot_of_the_overall_limit() {
     let options = Options { in_flight: 16, requests_per_origin: 2, ..Options::default() };
     let mut world = World::new(options, 100, 10, |lane| lane % 10);
     world.origin = two_origins;
     let held = world.started();
     assert!(held.len() <= 2, "{}", held.len());
     let taken = world.scheduler.shares.in_flight();
-    assert_eq!(taken, held.len(), "only what is on the wire has a place");
+    assert_eq!(taken, held.len(), "only requests on the wire have a slot");
     // The rest of the cap is for others, of the same organization too.
     world.add(200, 1, 20);
     world.add(201, 1, 21);
@@ -79,11 +79,11 @@ fn whoever_waits_for_an_origin_holds_no_place_of_the_overall_cap() {
 }
 
 #[test]
-fn a_place_at_an_origin_comes_free_with_the_answer_and_goes_to_the_next_lane() {
+fn a_slot_at_an_origin_is_free_with_the_answer_and_goes_to_the_next_lane() {
     let mut world = at_one_origin(1, 3, 2, |lane| lane);
     let first = world.started();
     assert_eq!(first.len(), 1);
-    // Its record is not on disk yet: of the overall cap it still has its place.
+    // Its record is not on disk yet: it still holds a slot of the overall limit.
     let (endpoint, seq) = first[0];
     world.scheduler.left_wire(endpoint, seq, Some((true, Duration::from_millis(1))));
     let second = world.started();
@@ -99,7 +99,7 @@ fn a_place_at_an_origin_comes_free_with_the_answer_and_goes_to_the_next_lane() {
 }
 
 #[test]
-fn lanes_and_applications_take_turns_at_an_origin() {
+fn lanes_and_applications_are_served_round_robin_at_an_origin() {
     for at_once in [1, 7] {
         for answered in [true, false] {
             let world = at_one_origin(16, 200, 12, |lane| lane % 20);
@@ -137,7 +137,7 @@ fn until_all_are_slow(world: &mut World) -> Vec<(EndpointId, Seq)> {
 }
 
 #[test]
-fn silent_endpoints_leave_room_at_their_origin_for_others() {
+fn silent_endpoints_leave_capacity_at_their_origin_for_others() {
     // Two hundred applications with a silent endpoint each.
     let mut world = at_one_origin(128, 200, 20, |lane| lane);
     assert_eq!(world.started().len(), 96, "a quarter is kept for those that answer");
@@ -168,7 +168,7 @@ fn the_silent_endpoints_of_few_applications_have_a_quarter_of_their_origin() {
 }
 
 #[test]
-fn every_lane_has_its_turn_at_its_origin_and_nothing_is_kept_afterwards() {
+fn every_lane_is_served_at_its_origin_and_nothing_is_kept_afterwards() {
     let caps = [(1, 1), (1, 16), (3, 2), (5, 64), (16, 16), (64, 8)];
     for ((requests_per_origin, in_flight), lanes_awake) in
         caps.into_iter().flat_map(|caps| [(caps, 0), (caps, 10), (caps, 1000)])
@@ -197,16 +197,16 @@ fn an_endpoint_that_has_moved_does_not_wait_at_its_former_origin() {
     let first = world.started();
     assert_eq!(first.len(), 2);
     let waiting = row_of(0, 9);
-    world.scheduler.offer(
+    world.scheduler.enqueue(
         lane_id(0),
         world.apps[&lane_id(0)],
-        BufferedDelivery { waiting, content: None },
+        BufferedDelivery { pending: waiting, content: None },
         world.now,
     );
     assert!(world.started().is_empty());
     world.origin =
         |endpoint| if endpoint == lane_id(0) { own_origin(endpoint) } else { one_origin(endpoint) };
-    world.scheduler.altered(lane_id(0));
+    world.scheduler.endpoint_changed(lane_id(0));
     let moved = world.started();
     assert_eq!(moved.first().map(|start| start.0), Some(lane_id(0)));
     let mut flying: VecDeque<_> = first.into_iter().chain(moved).collect();
@@ -218,20 +218,20 @@ fn an_endpoint_that_has_moved_does_not_wait_at_its_former_origin() {
 }
 
 #[test]
-fn a_place_that_its_lane_does_not_use_goes_to_the_next_in_the_line() {
+fn a_slot_that_its_lane_does_not_use_goes_to_the_next_in_the_queue() {
     let mut world = at_one_origin(1, 4, 1, |lane| lane);
     let first = world.started();
     let waiting: Vec<_> = (0..4).map(lane_id).filter(|lane| *lane != first[0].0).collect();
     // The next is asked for quiet, the one after it is no more.
     world.scheduler.health(waiting[0]).expect("it is awake").0.quiet_until =
         Some(Timestamp::from_millis(3_000_000));
-    world.scheduler.vanished(waiting[1], world.now);
+    world.scheduler.endpoint_missing(waiting[1], world.now);
     world.end(first[0], true);
     assert_eq!(world.started().iter().map(|start| start.0).collect::<Vec<_>>(), waiting[2..]);
 }
 
 #[test]
-fn an_application_with_a_rate_has_its_turns_at_a_full_origin() {
+fn an_application_with_a_rate_is_served_at_a_full_origin() {
     // Ten requests a second, and others that always have more than the origin takes.
     let mut world = at_one_origin(2, 0, 0, |_| 0);
     world.app_rate = Some(10);

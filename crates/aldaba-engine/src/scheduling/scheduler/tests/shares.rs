@@ -24,7 +24,7 @@ fn a_quarter_of_the_cap_is_only_for_lanes_that_answer_whatever_the_others_do() {
 }
 
 #[test]
-fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes() {
+fn an_endpoint_that_was_never_tried_gets_capacity_beside_any_number_of_silent_ones() {
     // Three applications with twenty silent endpoints each fill everything that can be shared.
     let mut world = with_lanes(128, 60, 8, |lane| lane / 20);
     for start in world.started() {
@@ -37,7 +37,7 @@ fn an_endpoint_that_was_never_tried_finds_room_beside_any_number_of_black_holes(
 }
 
 #[test]
-fn the_few_of_very_many_applications_with_slow_endpoints_leave_room_for_one_that_was_never_tried() {
+fn the_minimum_of_many_applications_with_slow_endpoints_leaves_capacity_for_a_new_one() {
     let mut world = with_lanes(64, 200, 20, |lane| lane).of(own_organization);
     let mut silent = world.started();
     for _ in 0..18 {
@@ -52,7 +52,7 @@ fn the_few_of_very_many_applications_with_slow_endpoints_leave_room_for_one_that
 }
 
 #[test]
-fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
+fn one_application_with_many_new_endpoints_leaves_capacity_for_the_others() {
     let mut world = with_lanes(32, 41, 4, |lane| u8::from(lane == 40)).of(own_organization);
     let first = world.started();
     let of_other = first.iter().filter(|(endpoint, _)| *endpoint == lane_id(40)).count();
@@ -61,11 +61,11 @@ fn one_application_with_many_new_endpoints_leaves_room_for_the_others() {
     for start in first.iter().filter(|(endpoint, _)| *endpoint != lane_id(40)) {
         world.end(*start, false);
     }
-    assert_eq!(world.started().len(), 8, "as places come free, its parked lanes have their turn");
+    assert_eq!(world.started().len(), 8, "as slots become free, its waiting lanes are served");
 }
 
 #[test]
-fn two_applications_of_one_organization_leave_room_for_another_organization() {
+fn two_applications_of_one_organization_leave_capacity_for_another_organization() {
     // Two applications with a hundred endpoints that nobody has tried, and then one of somebody else.
     let mut world = with_lanes(256, 200, 4, |lane| lane / 100).of(two_organizations);
     let holes = world.started();
@@ -81,7 +81,7 @@ fn two_applications_of_one_organization_leave_room_for_another_organization() {
     }
     let third = world.started();
     assert!(of_app(&third, &world, 2) >= 4, "{}", third.len());
-    // As the holes time out, it has its turns beside the two.
+    // As the silent endpoints time out, it is served beside the two.
     let before = of_app(&third, &world, 2);
     for start in &holes {
         world.end(*start, false);
@@ -92,7 +92,7 @@ fn two_applications_of_one_organization_leave_room_for_another_organization() {
 }
 
 #[test]
-fn the_few_of_very_many_applications_leave_room_for_another_organization() {
+fn the_minimum_of_many_applications_leaves_capacity_for_another_organization() {
     // One for each of a hundred applications, all of one organization.
     let mut world = with_lanes(64, 100, 4, |lane| lane)
         .of(|app| OrgId::from_bytes([u8::from(app >= AppId::from_bytes([100; 20])); 20]));
@@ -105,7 +105,7 @@ fn the_few_of_very_many_applications_leave_room_for_another_organization() {
 }
 
 #[test]
-fn quick_lanes_of_one_organization_leave_room_for_another() {
+fn responsive_lanes_of_one_organization_leave_capacity_for_another() {
     let mut world = with_lanes(64, 20, 64, |lane| lane % 4).of(two_organizations);
     let mut flying: VecDeque<_> = world.started().into();
     // All of them answer, and are as wide as they can be.
@@ -120,7 +120,7 @@ fn quick_lanes_of_one_organization_leave_room_for_another() {
 }
 
 #[test]
-fn every_lane_has_its_turn_however_organizations_and_applications_crowd() {
+fn every_lane_is_served_however_many_organizations_and_applications_there_are() {
     let caps = [1, 2, 3, 5, 8, 16, 64];
     for (in_flight, lanes_awake) in caps.into_iter().flat_map(|cap| [(cap, 0), (cap, 10), (cap, 1000)]) {
         let options = Options { in_flight, lanes_awake, ..Options::default() };

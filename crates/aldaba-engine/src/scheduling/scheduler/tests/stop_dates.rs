@@ -1,4 +1,4 @@
-//! Lanes are searched for what is past its stop date, whatever they wait for.
+//! Lanes are searched for expired deliveries, whatever they wait for.
 
 use super::*;
 use crate::scheduling::expiry::ExpirySearch;
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// The lanes that are searched at a moment, where nothing but that may begin.
+    /// The lanes whose search begins at a moment.
     fn searched(&mut self, now: Timestamp) -> Vec<EndpointId> {
         let (searches, attempts) = self.at(now);
         assert_eq!(attempts, 0);
@@ -56,18 +56,18 @@ impl World {
 #[test]
 fn b4_a_lane_is_searched_right_after_the_oldest_stop_date_while_others_are_in_flight() {
     let mut world = persistent(1000, 1, 20);
-    assert_eq!(world.at(START).1, 8, "the others wait for room in the lane");
+    assert_eq!(world.at(START).1, 8, "the others wait for capacity of the lane");
     // What waits on disk is not known: that is asked once.
     assert_eq!(world.searched(START + Duration::from_secs(1)), [lane_id(0)]);
     let oldest = START + Duration::from_secs(5);
-    world.scheduler.searched(lane_id(0), nothing_over(oldest), START + Duration::from_secs(1));
+    world.scheduler.search_ended(lane_id(0), nothing_over(oldest), START + Duration::from_secs(1));
     assert_eq!(world.scheduler.next_alarm(START + Duration::from_secs(1)), Some(oldest + WEEK + MILLI));
     assert_eq!(world.searched(oldest + WEEK), []);
     assert_eq!(world.searched(oldest + WEEK + MILLI), [lane_id(0)]);
 }
 
 #[test]
-fn b4_a_lane_that_never_gets_its_turn_is_searched_all_the_same() {
+fn b4_a_lane_that_is_never_selected_is_searched_all_the_same() {
     let mut world = persistent(1, 3, 1);
     assert_eq!(world.at(START).1, 1);
     let mut searched = world.searched(START + Duration::from_secs(1));
@@ -95,7 +95,7 @@ fn what_a_person_has_resumed_is_sent_however_late() {
     assert!(matches!(actions[..], [Action::Search(_), Action::Read(_), Action::Refill(_)]));
     let target = Target { app: world.apps[&lane_id(0)], ..Target::sample("persistent") };
     let resumed = Health::default().resumed(START + WEEK);
-    world.scheduler.opened(lane_id(0), target, resumed, late);
+    world.scheduler.endpoint_read(lane_id(0), target, resumed, late);
     world.scheduler.refilled(lane_id(0), &[row_of(0, 0)], 256);
     let (searches, attempts) = world.at(late);
     assert_eq!((searches.len(), attempts), (0, 1));
@@ -123,9 +123,9 @@ fn a_lane_without_a_stop_date_is_never_searched() {
 fn what_is_changed_is_searched_at_once_also_where_no_lane_is_in_memory() {
     let mut world = persistent(1000, 0, 0);
     let endpoint = lane_id(9);
-    world.scheduler.altered(endpoint);
+    world.scheduler.endpoint_changed(endpoint);
     assert_eq!(world.searched(START), [endpoint]);
-    world.scheduler.searched(endpoint, None, START);
+    world.scheduler.search_ended(endpoint, None, START);
     assert_eq!(world.searched(START + WEEK), []);
 }
 
@@ -140,7 +140,7 @@ fn only_so_many_are_searched_at_once_and_none_while_nothing_can_be_written() {
     let first = world.searched(now);
     assert_eq!(first.len(), MAX_SEARCHES);
     assert!(world.scheduler.next_alarm(now).is_none_or(|at| at > now), "it would spin");
-    world.scheduler.searched(first[0], nothing_over(START), now);
+    world.scheduler.search_ended(first[0], nothing_over(START), now);
     assert_eq!(world.searched(now).len(), 1);
 }
 
@@ -152,13 +152,13 @@ fn b4_a_hold_past_the_oldest_stop_date_is_searched_for_at_once_up_to_its_end() {
     world.scheduler.gates = held(near, until);
     // The lane does not know its policy yet, nor what waits.
     assert_eq!(world.at(near), (vec![ExpirySearch { endpoint: lane_id(0), until: near }], 0));
-    world.scheduler.searched(lane_id(0), nothing_over(START), near);
+    world.scheduler.search_ended(lane_id(0), nothing_over(START), near);
     assert_eq!(world.at(near), (vec![], 0), "not again at once");
     let later = near + Duration::from_secs(1);
     assert_eq!(world.at(later), (vec![ExpirySearch { endpoint: lane_id(0), until }], 0));
     // The next one is known: another hold is compared with it.
     let ended = SearchResult { stop_after: Some(WEEK), held: false, ended: 3, oldest: Some(START + WEEK) };
-    world.scheduler.searched(lane_id(0), Some(ended), later);
+    world.scheduler.search_ended(lane_id(0), Some(ended), later);
     let (searches, _) = world.at(later);
     assert_eq!(searches, []);
 }
@@ -180,14 +180,14 @@ fn b4_a_stop_date_that_becomes_an_earlier_one_is_searched_for_though_the_retry_i
             world.rows.insert(endpoint, vec![retry]);
             assert_eq!(world.at(START + MILLI).1, 0);
         }
-        world.scheduler.altered(endpoint);
+        world.scheduler.endpoint_changed(endpoint);
         assert_eq!(world.at(changed).0.len(), 1, "at once: nothing is past it yet");
-        world.scheduler.searched(endpoint, Some(found), changed);
+        world.scheduler.search_ended(endpoint, Some(found), changed);
         assert_eq!(world.at(START + stricter).0, [], "in memory: {in_memory}");
         let over = START + stricter + Duration::from_secs(1);
         assert_eq!(world.at(over).0.len(), 1, "in memory: {in_memory}");
         let ended = SearchResult { ended: 1, oldest: None, ..found };
-        world.scheduler.searched(endpoint, Some(ended), over);
+        world.scheduler.search_ended(endpoint, Some(ended), over);
         assert_eq!(world.at(over + Duration::from_secs(60)).0, [], "in memory: {in_memory}");
     }
 }
