@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test         everything that CI checks, with minutes per stage
-cargo xtask lint         formatting, clippy, links, licences, bans, sources
+cargo xtask lint         formatting, names, clippy, links, licences, bans, sources
 cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask links        relative links, and the source files that maps name
 cargo xtask readme       runs the README's examples as written

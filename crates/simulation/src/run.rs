@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the last life is asked whether it is done.
-const LOOK: Duration = Duration::from_secs(600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(600);
 /// How long a server that could not start is left alone.
 const START_AGAIN: Duration = Duration::from_secs(30);
 
@@ -148,7 +148,7 @@ async fn settle(world: &World, process: &Process, engine: &Engine) -> LifeEnd {
         if process.now() > world.scenario.limit {
             return LifeEnd::TimedOut;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
     match engine.shutdown(Duration::from_secs(60)).await {
         0 => LifeEnd::Settled,

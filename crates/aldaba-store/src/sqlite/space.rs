@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often the disk is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// After so many looks above the mark messages are accepted again, also without room for the reserve.
 const RESUME_LOOKS: u32 = 10;
 
@@ -60,7 +60,7 @@ impl Space {
         let thread = threads.spawn("store-disk-space", "aldaba-space".into(), {
             let (low, stop) = (low.clone(), stop.clone());
             move || {
-                while !stopped_within(&stop, LOOK) {
+                while !stopped_within(&stop, CHECK_INTERVAL) {
                     low.store(disk.look(low.load(Ordering::Relaxed)), Ordering::Relaxed);
                 }
             }

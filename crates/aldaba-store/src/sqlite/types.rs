@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long counts stay in memory while there are commits that could take them along.
-const LONGEST: Duration = Duration::from_secs(5);
-/// How many attempts may have to be counted anew after a crash.
-const MOST_ATTEMPTS: i64 = 20_000;
+/// How long counts stay in memory while commits could include them.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// The maximum number of attempts to count again after a crash.
+const MAX_ATTEMPTS: i64 = 20_000;
 /// Read retries after a concurrent commit.
 const READ_RETRIES: usize = 8;
 
@@ -61,7 +61,7 @@ impl Types {
     pub(super) fn write(&self, connection: &Connection, clock: &Monotonic, all: bool) -> Result<()> {
         let mut state = self.state.lock();
         let Some(since) = state.since else { return Ok(()) };
-        let is_due = state.attempts >= MOST_ATTEMPTS || clock.now().saturating_sub(since) >= LONGEST;
+        let is_due = state.attempts >= MAX_ATTEMPTS || clock.now().saturating_sub(since) >= MAX_DELAY;
         if !is_due && !all {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Types {
     fn unwritten(&self, query: &ApplicationAttemptsQuery) -> (u64, Vec<(String, AttemptCounts)>) {
         let mut state = self.state.lock();
         if state.writing {
-            self.settled.wait_for(&mut state, LONGEST);
+            self.settled.wait_for(&mut state, MAX_DELAY);
         }
         let asked = |event_type: &str| {
             query.event_types.is_empty() || query.event_types.iter().any(|wanted| wanted == event_type)

@@ -5,7 +5,7 @@ use rusqlite::InterruptHandle;
 use std::time::Duration;
 
 /// A read is looked at this often within its limit, so it may last this much of the limit longer.
-const LOOKS: u32 = 4;
+const CHECKS_PER_LIMIT: u32 = 4;
 
 pub(super) struct Watchdog {
     tick: Duration,
@@ -31,7 +31,7 @@ pub(super) struct Watched<'a> {
 impl Watchdog {
     pub(super) fn new(handles: Vec<InterruptHandle>, limit: Duration) -> Self {
         let reads = Reads { running: handles.iter().map(|_| None).collect(), asleep: false, closed: false };
-        Self { tick: limit / LOOKS, handles, reads: Mutex::new(reads), changed: Condvar::new() }
+        Self { tick: limit / CHECKS_PER_LIMIT, handles, reads: Mutex::new(reads), changed: Condvar::new() }
     }
 
     pub(super) fn over(&self, reader: usize) -> Watched<'_> {
@@ -62,10 +62,10 @@ impl Watchdog {
     /// read of several statements may be met between two of them, where an interrupt does nothing:
     /// it is repeated at every look.
     fn look(&self, reads: &mut Reads) {
-        for (looks, handle) in reads.running.iter_mut().zip(&self.handles) {
-            if let Some(looks) = looks {
-                *looks += 1;
-                if *looks > LOOKS {
+        for (checks, handle) in reads.running.iter_mut().zip(&self.handles) {
+            if let Some(checks) = checks {
+                *checks += 1;
+                if *checks > CHECKS_PER_LIMIT {
                     handle.interrupt();
                 }
             }

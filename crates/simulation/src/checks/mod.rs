@@ -158,11 +158,11 @@ pub fn volume(world: &World) -> Volume {
 struct Findings(Vec<Violation>);
 
 impl Findings {
-    /// One bug breaks a thousand deliveries; a few tell enough.
-    const MOST: usize = 5;
+    /// One bug may break a thousand deliveries; a few reports suffice.
+    const MAX_PER_CHECK: usize = 5;
 
     fn add(&mut self, check: &'static str, text: impl FnOnce() -> String) {
-        if self.0.iter().filter(|violation| violation.check == check).count() < Self::MOST {
+        if self.0.iter().filter(|violation| violation.check == check).count() < Self::MAX_PER_CHECK {
             self.0.push(Violation { check, text: text() });
         }
     }

@@ -4,7 +4,7 @@ use super::Findings;
 use crate::client::Notes;
 use crate::log::{AcceptCommit, Heard, InboundRequest, Log, Request, Said, SourceAction};
 use crate::scenario::{Naming, Scenario, SourcePlan, Version};
-use crate::store::LONGEST_LAG;
+use crate::store::MAX_REPLY_DELAY;
 use aldaba_delivery::{AppId, MessageId, SourceId, Timestamp};
 use aldaba_store::operations::everything::Everything;
 use aldaba_store::{Message, Source};
@@ -244,7 +244,7 @@ impl Inlet<'_> {
         let ends = self.versions.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
         let spans = self.versions.iter().zip(ends);
         let meets = move |from: Timestamp, to: Option<Timestamp>| {
-            from <= heard.at && to.is_none_or(|to| to + LONGEST_LAG >= request.at)
+            from <= heard.at && to.is_none_or(|to| to + MAX_REPLY_DELAY >= request.at)
         };
         spans.filter(move |((from, _), to)| meets(*from, *to)).map(|((_, version), _)| *version)
     }

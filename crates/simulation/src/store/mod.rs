@@ -5,15 +5,15 @@
 
 mod disk;
 mod faults;
-mod news;
 mod observer;
 mod planted;
 mod queue;
+mod replies;
 mod writer;
 
 pub use disk::Disk;
 pub use faults::{CrashPoint, Faults, Span, Stage};
-pub(crate) use news::LONGEST_LAG;
+pub(crate) use replies::MAX_REPLY_DELAY;
 
 use crate::entropy::Dice;
 use crate::log::Log;
@@ -24,9 +24,9 @@ use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::plant;
 use aldaba_store::{Backend, BackendReads, Error, Read, Store};
 use bytes::Bytes;
-use news::News;
 use parking_lot::Mutex;
 use queue::WaitingOps;
+use replies::PendingReply;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub struct SimStore {
     panics: Arc<Mutex<Dice>>,
     queue: Arc<WaitingOps>,
     /// What is committed, and not told yet, in the order of the commits.
-    unheard: Arc<Mutex<Vec<News>>>,
+    unheard: Arc<Mutex<Vec<PendingReply>>>,
     clock: Monotonic,
     /// How much time passes between two looks at the clock, in microseconds.
     pace: Arc<AtomicU64>,

@@ -3,8 +3,8 @@
 use super::SimStore;
 use super::disk::Disk;
 use super::faults::Stage;
-use super::news::{News, Whose};
 use super::observer::LogObserver;
+use super::replies::{PendingReply, Whose};
 use crate::log::Refusal;
 use crate::process::pause;
 use crate::sabotage::Sabotage;
@@ -36,14 +36,14 @@ impl SimStore {
                 self.tell(refused, None);
                 continue;
             }
-            let news = self.commit(batch, &mut self.disk.lock());
+            let replies = self.commit(batch, &mut self.disk.lock());
             if stage == Some(Stage::BeforeDone) {
                 return self.process.die();
             }
             // What is committed can be read a moment before anybody has heard of it.
             let lag = if self.dice.lock().percent(20) { Duration::from_millis(1) } else { Duration::ZERO };
             pause(lag).await;
-            if !self.tell(news, stage) {
+            if !self.tell(replies, stage) {
                 return;
             }
         }
@@ -55,7 +55,7 @@ impl SimStore {
     }
 
     /// One transaction of the real writer.
-    fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<News> {
+    fn commit(&self, batch: Vec<(Op, Reply)>, disk: &mut Disk) -> Vec<PendingReply> {
         let (mut ops, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         self.pace.store(self.pace_of(&ops), Ordering::Relaxed);
         let planted = self.plant_in_batch(&mut ops, disk);
@@ -70,11 +70,11 @@ impl SimStore {
         drop(log);
         self.pace.store(0, Ordering::Relaxed);
         planted.mend(&mut outcomes, disk);
-        let news = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
+        let pending = ops.iter().zip(replies).zip(outcomes).map(|((op, reply), outcome)| {
             let whose = Whose::of(op, outcome.as_ref().ok(), disk);
-            News { whose, reply, outcome, at, not_before: self.heard_at(at) }
+            PendingReply { whose, reply, outcome, at, not_before: self.heard_at(at) }
         });
-        news.collect()
+        pending.collect()
     }
 
     /// Mostly bulk work is done at once; sometimes its slice is over before.
@@ -83,7 +83,7 @@ impl SimStore {
         if has_bulk { self.faults.pace(self.process.now(), &mut self.dice.lock()) } else { 0 }
     }
 
-    fn refuse(&self, batch: Vec<(Op, Reply)>) -> Vec<News> {
+    fn refuse(&self, batch: Vec<(Op, Reply)>) -> Vec<PendingReply> {
         let at = self.process.now();
         let disk = self.disk.lock();
         let refuse = |(op, reply)| {
@@ -91,7 +91,7 @@ impl SimStore {
                 Op::Record(records) => self.refuse_records(records, at),
                 _ => Err(Error::Full),
             };
-            News { whose: Whose::of(&op, None, &disk), reply, outcome, at, not_before: at }
+            PendingReply { whose: Whose::of(&op, None, &disk), reply, outcome, at, not_before: at }
         };
         batch.into_iter().map(refuse).collect()
     }
@@ -122,8 +122,8 @@ impl SimStore {
     async fn commit_late(&self, batch: Vec<(Op, Reply)>, time: Duration, stage: Option<Stage>) {
         let mut later = self.disk.lock().copy();
         later.restart(self.clock.clone());
-        let news = self.commit(batch, &mut later);
-        self.tell(news, None);
+        let replies = self.commit(batch, &mut later);
+        self.tell(replies, None);
         pause(time).await;
         if stage.is_some() {
             self.process.die();

@@ -1,4 +1,4 @@
-//! Who hears of a commit, and when: of one application everybody in the order of the commits, of different ones in any order.
+//! The order of replies: those of one application follow the order of its commits, others may come in any order.
 //!
 //! An operation is ordered with those of every application that it is about. One that names none (of an organization's
 //! policies, of settings, of what is removed, of due times) is ordered with all.
@@ -14,8 +14,8 @@ use aldaba_store::operations::{Op, OpOutcome, Reply, Result};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long somebody may be kept waiting for news of a commit.
-pub(crate) const LONGEST_LAG: Duration = Duration::from_millis(25);
+/// The maximum delay of a reply after its commit.
+pub(crate) const MAX_REPLY_DELAY: Duration = Duration::from_millis(25);
 
 /// The applications that an operation is about.
 #[derive(Debug)]
@@ -24,15 +24,15 @@ pub(super) enum Whose {
     Of(BTreeSet<AppId>),
 }
 
-/// The answer to an operation, which nobody has heard yet.
+/// The reply to an operation, not delivered yet.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct PendingReply {
     pub(super) whose: Whose,
     pub(super) reply: Reply,
     pub(super) outcome: Result<OpOutcome>,
     /// When it was committed.
     pub(super) at: Timestamp,
-    /// Nobody hears of it before.
+    /// The earliest time of its delivery.
     pub(super) not_before: Timestamp,
 }
 
@@ -72,12 +72,12 @@ impl Whose {
 
 impl SimStore {
     /// Tells everybody, some of them later; `false`: the process died on the way.
-    pub(super) fn tell(&self, news: Vec<News>, stage: Option<Stage>) -> bool {
-        self.unheard.lock().extend(news);
+    pub(super) fn tell(&self, replies: Vec<PendingReply>, stage: Option<Stage>) -> bool {
+        self.unheard.lock().extend(replies);
         if stage == Some(Stage::AmongDones) {
             let waiting = self.unheard.lock().len();
             let told = self.dice.lock().index(waiting.max(1));
-            (0..told).map_while(|_| self.next_news(Timestamp::MAX)).for_each(News::call);
+            (0..told).map_while(|_| self.next_reply(Timestamp::MAX)).for_each(PendingReply::call);
             self.process.die();
             return false;
         }
@@ -85,7 +85,7 @@ impl SimStore {
         if !self.unheard.lock().is_empty() {
             let store = self.clone();
             tokio::spawn(async move {
-                pause(LONGEST_LAG).await;
+                pause(MAX_REPLY_DELAY).await;
                 store.tell_what_is_due(store.process.now());
             });
         }
@@ -94,39 +94,39 @@ impl SimStore {
 
     pub(super) fn tell_what_is_due(&self, now: Timestamp) {
         while !self.process.is_dead()
-            && let Some(news) = self.next_news(now)
+            && let Some(reply) = self.next_reply(now)
         {
-            news.call();
+            reply.call();
         }
     }
 
     /// One of those that nothing earlier of the same application has to be heard before.
-    fn next_news(&self, now: Timestamp) -> Option<News> {
+    fn next_reply(&self, now: Timestamp) -> Option<PendingReply> {
         let mut unheard = self.unheard.lock();
         let is_free = |place: &usize| {
-            let (earlier, news) = (&unheard[..*place], &unheard[*place]);
-            let waits = earlier.iter().any(|other| other.whose.meets(&news.whose));
-            news.not_before <= now && (!waits || self.sabotage(Sabotage::MixNews))
+            let (earlier, reply) = (&unheard[..*place], &unheard[*place]);
+            let waits = earlier.iter().any(|other| other.whose.meets(&reply.whose));
+            reply.not_before <= now && (!waits || self.sabotage(Sabotage::MixNews))
         };
         let free: Vec<usize> = (0..unheard.len()).filter(is_free).collect();
         let first = *free.first()?;
         let shuffles = self.faults.active.contains(self.process.now());
         let next = if shuffles { free[self.dice.lock().index(free.len())] } else { first };
-        let news = unheard.remove(next);
-        let is_early = unheard[..next].iter().any(|earlier| earlier.at < news.at);
+        let reply = unheard.remove(next);
+        let is_early = unheard[..next].iter().any(|earlier| earlier.at < reply.at);
         self.log.lock().overtakings += u64::from(is_early);
-        Some(news)
+        Some(reply)
     }
 
     /// When somebody is to hear of a commit of this moment.
     pub(super) fn heard_at(&self, now: Timestamp) -> Timestamp {
         let mut dice = self.dice.lock();
         let lags = self.faults.active.contains(now) && dice.percent(20);
-        if lags { now + dice.millis(1, LONGEST_LAG.as_millis() as u64) } else { now }
+        if lags { now + dice.millis(1, MAX_REPLY_DELAY.as_millis() as u64) } else { now }
     }
 }
 
-impl News {
+impl PendingReply {
     fn call(self) {
         self.reply.call(self.outcome);
     }
