@@ -125,11 +125,11 @@ fn built_bytes(json: &[u8]) -> usize {
 
 /// A list of which no more is kept than it may have.
 #[derive(Debug)]
-pub struct AtMost<T, const MOST: usize>(pub First<Vec<T>>);
+pub struct AtMost<T, const LIMIT: usize>(pub First<Vec<T>>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for AtMost<T, MOST> {
+impl<'de, T: Deserialize<'de>, const LIMIT: usize> Deserialize<'de> for AtMost<T, LIMIT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Items { most: MOST, item: PhantomData }).map(Self)
+        deserializer.deserialize_seq(Items { most: LIMIT, item: PhantomData }).map(Self)
     }
 }
 

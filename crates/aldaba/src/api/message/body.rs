@@ -242,7 +242,7 @@ fn read_parameters(given: &RawValue, unknown: UnknownFields) -> Result<Option<Co
 }
 
 /// Sorted, without repeats.
-fn set<const MOST: usize>(names: Option<AtMost<String, MOST>>) -> Vec<String> {
+fn set<const LIMIT: usize>(names: Option<AtMost<String, LIMIT>>) -> Vec<String> {
     let mut names = names.map_or_else(Vec::new, |AtMost(names)| names.items);
     names.sort_unstable();
     names.dedup();
