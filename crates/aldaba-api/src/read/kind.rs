@@ -488,9 +488,9 @@ impl<T: ApiRequest + Clone + Default + PartialEq> FieldKind for BodiesField<T> {
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<T>> {
         let items = fields.list(name, self.most)?;
-        let read =
-            |(index, item): (usize, &Box<RawValue>)| inner(fields, &[name, &format!("[{index}]")], item);
-        Some(items.iter().enumerate().filter_map(read).collect())
+        let items = items.iter().map(|item| &**item).enumerate();
+        let read = |(index, item): (usize, &RawValue)| inner(fields, &[name, &format!("[{index}]")], item);
+        Some(items.filter_map(read).collect())
     }
 
     fn input(&self) -> Value {
