@@ -65,7 +65,7 @@ struct Both {
 }
 
 impl Both {
-    fn read<T: FromRow>(&self, reading: &dyn Reading) -> Result<(Vec<T>, Vec<T>)> {
+    fn read<T: FromRow>(&'static self, reading: &dyn Reading) -> Result<(Vec<T>, Vec<T>)> {
         Ok((reading.all(&self.there, values![])?, reading.all(&self.removed, values![])?))
     }
 }

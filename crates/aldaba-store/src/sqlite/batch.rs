@@ -93,7 +93,7 @@ impl Database {
         observer: &mut impl Observer,
     ) -> Result<(Vec<Result<OpOutcome>>, TypeCounts)> {
         let reader = Reader { connection: &self.connection, types: &self.types };
-        let (tx, mut counters) = (SqliteTransaction(&self.connection), Counters::default());
+        let (tx, mut counters) = (SqliteTransaction::of_batch(&self.connection), Counters::default());
         let mut batch = Batch {
             tx: &tx,
             rules: self.rules,

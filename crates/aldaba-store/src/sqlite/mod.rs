@@ -7,7 +7,6 @@ mod batch;
 mod checkpoint;
 mod commits;
 mod connect;
-mod cost;
 mod failure;
 mod files;
 mod lock;
@@ -15,7 +14,6 @@ mod migrations;
 mod open;
 mod opening;
 mod options;
-mod pace;
 #[cfg(test)]
 mod plan;
 mod queue;

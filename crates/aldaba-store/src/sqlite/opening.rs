@@ -64,7 +64,7 @@ impl Opening {
         match &self.connection {
             // One without a schema has been made, and nothing more.
             Some(connection) if migrations::version(connection, &self.file)? > 0 => {
-                setting::read(&SqliteTransaction(connection), name)
+                setting::read(&SqliteTransaction::new(connection), name)
                     .map_err(|error| OpenError::unreadable(&self.file, &error))
             }
             _ => Ok(None),

@@ -1,11 +1,14 @@
 //! What waits for the writer: bounded in number, in bytes and in time, and taken in the order of the
 //! classes.
 
-use super::cost::Cost;
+mod cost;
+mod pace;
+
 use super::failure::Failure;
-use super::pace::Pace;
 use crate::Error;
 use crate::operations::{Class, Monotonic, Op, Reply};
+use cost::Cost;
+use pace::Pace;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -64,11 +64,11 @@ impl<'c> Reader<'c> {
 impl Reading for Reader<'_> {
     fn query(
         &self,
-        statement: &Statement,
+        statement: &'static Statement,
         parameters: &[Value<'_>],
         each: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        SqliteTransaction(self.connection).query(statement, parameters, each)
+        SqliteTransaction::new(self.connection).query(statement, parameters, each)
     }
 }
 

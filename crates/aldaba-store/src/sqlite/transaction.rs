@@ -5,6 +5,8 @@ use crate::operations::{Reading, Result, Row, Statement, Transaction, Value};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, ToSql};
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A statement, prepared once per connection. Simulations plant bugs in its text.
 pub(super) fn prepare<'c>(connection: &'c Connection, text: &str) -> rusqlite::Result<CachedStatement<'c>> {
@@ -13,37 +15,67 @@ pub(super) fn prepare<'c>(connection: &'c Connection, text: &str) -> rusqlite::R
     connection.prepare_cached(text)
 }
 
-pub(super) struct SqliteTransaction<'c>(pub(super) &'c Connection);
+/// Statements that a batch has used, by their addresses.
+type Held<'c> = RefCell<HashMap<usize, CachedStatement<'c>>>;
 
-impl SqliteTransaction<'_> {
-    fn prepare(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<CachedStatement<'_>> {
-        let mut prepared = prepare(self.0, statement.text())?;
+pub(super) struct SqliteTransaction<'c> {
+    connection: &'c Connection,
+    held: Option<Held<'c>>,
+}
+
+impl<'c> SqliteTransaction<'c> {
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection, held: None }
+    }
+
+    /// For a batch: a statement stays at hand until its end, which is quicker than to find it by its text for each run.
+    pub(super) fn of_batch(connection: &'c Connection) -> Self {
+        Self { connection, held: Some(RefCell::default()) }
+    }
+
+    fn run<T>(
+        &self,
+        statement: &'static Statement,
+        parameters: &[Value<'_>],
+        run: impl FnOnce(&mut CachedStatement<'c>) -> Result<T>,
+    ) -> Result<T> {
+        let address = std::ptr::from_ref(statement).addr();
+        let held = self.held.as_ref().and_then(|held| held.borrow_mut().remove(&address));
+        let mut prepared = match held {
+            Some(prepared) => prepared,
+            None => prepare(self.connection, statement.text())?,
+        };
         for (number, value) in (1..).zip(parameters) {
             prepared.raw_bind_parameter(number, Bound(value))?;
         }
-        Ok(prepared)
+        let result = run(&mut prepared)?;
+        if let Some(held) = &self.held {
+            held.borrow_mut().insert(address, prepared);
+        }
+        Ok(result)
     }
 }
 
 impl Reading for SqliteTransaction<'_> {
     fn query(
         &self,
-        statement: &Statement,
+        statement: &'static Statement,
         parameters: &[Value<'_>],
         each: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()> {
-        let mut prepared = self.prepare(statement, parameters)?;
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next()? {
-            each(&SqliteRow(row))?;
-        }
-        Ok(())
+        self.run(statement, parameters, |prepared| {
+            let mut rows = prepared.raw_query();
+            while let Some(row) = rows.next()? {
+                each(&SqliteRow(row))?;
+            }
+            Ok(())
+        })
     }
 }
 
 impl Transaction for SqliteTransaction<'_> {
-    fn execute(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<usize> {
-        Ok(self.prepare(statement, parameters)?.raw_execute()?)
+    fn execute(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<usize> {
+        self.run(statement, parameters, |prepared| Ok(prepared.raw_execute()?))
     }
 }
 

@@ -133,7 +133,7 @@ impl Counters {
         }
         let begun = statistics::hours_begun(tx)?;
         for ((endpoint, minute), Minute { counts }) in &self.minutes {
-            let add = |statement: &Statement, key: i64| {
+            let add = |statement: &'static Statement, key: i64| {
                 let mut parameters = vec![endpoint.value(), key.value()];
                 parameters.extend(counts.iter().map(Parameter::value));
                 tx.execute(statement, &parameters)

@@ -80,7 +80,7 @@ pub(crate) fn endpoint_attempts(
     let minutes = minute(since.millis())..=minute(until.millis().saturating_sub(1));
     let hours = whole_hours(&minutes, hours_summed(reading)?);
     let mut counts = AttemptCounts::default();
-    let mut add = |statement: &Statement, range: RangeInclusive<i64>| {
+    let mut add = |statement: &'static Statement, range: RangeInclusive<i64>| {
         if !range.is_empty() {
             let found: Option<AttemptCounts> =
                 reading.one(statement, values![endpoint, range.start(), range.end()])?;

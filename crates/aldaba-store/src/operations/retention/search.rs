@@ -247,7 +247,7 @@ pub(super) fn newest_delivered(
 fn cut_off(reading: &dyn Reading, cutoffs: &[Cutoff], limit: usize) -> Result<Vec<ExpiredItem>> {
     let mut stale = Vec::new();
     for cutoff in cutoffs {
-        let ends: [(&Statement, Option<SettledPosition>); 3] = [
+        let ends: [(&'static Statement, Option<SettledPosition>); 3] = [
             (&DELIVERED, cutoff.delivered),
             (&DEAD, cutoff.dead),
             // Those before the end of the dead ones are among them.

@@ -24,7 +24,7 @@ pub trait Reading {
     /// Runs a query and calls `each` with its rows, one after the other. Operations bound every query by `LIMIT` or by its key.
     fn query(
         &self,
-        statement: &Statement,
+        statement: &'static Statement,
         parameters: &[Value<'_>],
         each: &mut dyn FnMut(&dyn Row) -> Result<()>,
     ) -> Result<()>;
@@ -33,13 +33,13 @@ pub trait Reading {
 /// An open transaction of the writer.
 pub trait Transaction: Reading {
     /// Runs a statement that writes, and returns how many rows it changed.
-    fn execute(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<usize>;
+    fn execute(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<usize>;
 }
 
 /// Typed reads, for every backend.
 pub(crate) trait ReadingExt: Reading {
     /// All rows, in their order.
-    fn all<T: FromRow>(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<Vec<T>> {
+    fn all<T: FromRow>(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<Vec<T>> {
         let mut rows = Vec::new();
         self.query(statement, parameters, &mut |row| {
             rows.push(crate::operations::column::read(row)?);
@@ -49,7 +49,7 @@ pub(crate) trait ReadingExt: Reading {
     }
 
     /// The only row, or the first one of a query that is limited to one.
-    fn one<T: FromRow>(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<Option<T>> {
+    fn one<T: FromRow>(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<Option<T>> {
         let mut found = None;
         self.query(statement, parameters, &mut |row| {
             if found.is_none() {
@@ -61,7 +61,7 @@ pub(crate) trait ReadingExt: Reading {
     }
 
     /// Whether there is any row.
-    fn exists(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<bool> {
+    fn exists(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<bool> {
         let mut found = false;
         self.query(statement, parameters, &mut |_| {
             found = true;
@@ -71,7 +71,7 @@ pub(crate) trait ReadingExt: Reading {
     }
 
     /// The row of an aggregate, which always has one.
-    fn number(&self, statement: &Statement, parameters: &[Value<'_>]) -> Result<i64> {
+    fn number(&self, statement: &'static Statement, parameters: &[Value<'_>]) -> Result<i64> {
         Ok(self.one(statement, parameters)?.unwrap_or(0))
     }
 }
@@ -106,7 +106,7 @@ pub(crate) struct InOrder {
 }
 
 impl InOrder {
-    pub(crate) fn by(&self, order: crate::Order) -> &Statement {
+    pub(crate) fn by(&'static self, order: crate::Order) -> &'static Statement {
         match order {
             crate::Order::Ascending => &self.ascending,
             crate::Order::Descending => &self.descending,

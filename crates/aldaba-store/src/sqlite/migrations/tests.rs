@@ -3,6 +3,7 @@ use crate::sqlite::{Options, SqliteStore};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 
 fn to_present(connection: &Connection) {
     migrate(connection, Path::new("memory"), REPORT_INTERVAL, |_| {}).unwrap();
@@ -177,12 +178,15 @@ fn a_migration_that_fails_at_its_last_step_leaves_the_folder_as_it_was_and_the_n
 
 const KILL_FOLDER: &str = "ALDABA_TEST_MIGRATION_FOLDER";
 
-/// Not a test of its own: the process that is killed. It opens the folder, and so migrates it.
+/// Not a test of its own: the process that is killed. It migrates the folder and prints at which step it is.
 #[test]
 #[ignore = "started by the test below"]
 fn migrate_until_killed() {
     let Ok(folder) = std::env::var(KILL_FOLDER) else { return };
-    drop(SqliteStore::open(&Options::new(folder)).unwrap());
+    let file = Path::new(&folder).join("aldaba.db");
+    let connection = Connection::open(&file).unwrap();
+    let report = |Progress { step, .. }| println!("at step {step}");
+    migrate(&connection, &file, Duration::from_micros(20), report).unwrap();
 }
 
 #[test]
@@ -190,27 +194,32 @@ fn a_migration_that_is_killed_leaves_the_former_version_or_the_present_one_and_e
     const MESSAGES: i64 = 3000;
     let program = std::env::current_exe().unwrap();
     let (mut former, mut present) = (0, 0);
-    for milliseconds in [1, 5, 10, 20, 30, 40, 60, 80, 120, 200, 400, 2000] {
+    let last = STEPS.len() as i64;
+    // Past the last step: it is not killed.
+    for step in [28, 29, last, last, last, last + 1] {
         let folder = tempfile::tempdir().unwrap();
         past(folder.path(), 27, MESSAGES as usize);
         let mut child = std::process::Command::new(&program)
-            .args(["migrate_until_killed", "--ignored", "--test-threads=1"])
+            .args(["migrate_until_killed", "--ignored", "--nocapture", "--test-threads=1"])
             .env(KILL_FOLDER, folder.path())
-            .stdout(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(milliseconds));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let reached = |line: &str| {
+            line.split("at step ")
+                .nth(1)
+                .and_then(|at| at.trim().parse().ok())
+                .is_some_and(|at: i64| at >= step)
+        };
+        let _ = lines.into_iter().any(|line| reached(&line));
         // One that has ended by itself cannot be killed.
         let _ = child.kill();
         child.wait().unwrap();
         match version_of(folder.path()) {
             27 => former += 1,
             version => {
-                assert_eq!(
-                    version,
-                    STEPS.len() as i64,
-                    "killed after {milliseconds} ms between two versions"
-                );
+                assert_eq!(version, STEPS.len() as i64, "killed at step {step}, between two versions");
                 present += 1;
             }
         }
@@ -221,7 +230,7 @@ fn a_migration_that_is_killed_leaves_the_former_version_or_the_present_one_and_e
             connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0)).unwrap()
         };
         let counted = ["message", "delivery", "attempt", "unique_key"].map(rows);
-        assert_eq!(counted, [MESSAGES, MESSAGES, 2 * MESSAGES, MESSAGES], "killed after {milliseconds} ms");
+        assert_eq!(counted, [MESSAGES, MESSAGES, 2 * MESSAGES, MESSAGES], "killed at step {step}");
     }
     assert!(former > 0 && present > 0, "killed {former} times before the commit, {present} times after it");
 }
