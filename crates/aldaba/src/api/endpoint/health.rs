@@ -6,6 +6,7 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::variant::Described;
+use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -142,8 +143,12 @@ pub(crate) async fn resume(
     let recover = recover.unwrap_or_default();
     let directory = api.directory(&caller);
     let outage = match recover {
-        true => directory.resume_and_recover(&endpoint, replay::DEFAULT_RATE, once).await?,
-        false => directory.resume_endpoint(&endpoint).await?,
+        true => directory.resume_and_recover(&endpoint, replay::DEFAULT_RATE, once).await,
+        false => directory.resume_endpoint(&endpoint).await,
+    };
+    let outage = match outage {
+        Ok(outage) => outage,
+        Err(error) => return Err(api.refusal(&caller, error, Subject::from(&endpoint), None).await),
     };
     let endpoint = app.endpoint(&endpoint.id.to_string()).await?;
     let resumed = ResumedOut {

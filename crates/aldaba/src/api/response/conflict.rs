@@ -47,6 +47,11 @@ impl Api {
             (ChangeError::NotOrderable(obstacle), Subject::Endpoint { endpoint: Some(endpoint), .. }, _) => {
                 not_orderable(*obstacle, format_args!("the endpoint {endpoint}"))
             }
+            (ChangeError::TurnedOff, Subject::Endpoint { endpoint: Some(endpoint), .. }, _) => {
+                Error::conflict(format!(
+                    "The endpoint {endpoint} was turned off; set its `disabled` to false to turn it on and resume it"
+                ))
+            }
             _ => error.into(),
         }
     }
