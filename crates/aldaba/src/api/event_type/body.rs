@@ -115,7 +115,7 @@ pub(crate) fn check_description(text: &str) -> Result<(), String> {
     names::text(text, MAX_DESCRIPTION_BYTES)
 }
 
-/// A list of flags, or one by its older name. Whoever sends back what they have read gives both.
+/// A list of flags, or one by its older name. A client that sends back what it has read gives both.
 fn feature_flags(fields: &mut Fields, flags: Vec<String>, flag: Option<String>) -> Vec<String> {
     let Some(flag) = flag else { return flags };
     if !flags.is_empty() && !flags.contains(&flag) {

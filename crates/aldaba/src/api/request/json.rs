@@ -57,7 +57,7 @@ pub(crate) fn moment(time: Timestamp) -> String {
 }
 
 /// A moment as RFC 3339 writes it. The last hours of the year 9999 are beyond what can be shown, and count as the
-/// last moment that can: whoever writes them means that there is no end.
+/// last moment that can: they mean that there is no end.
 pub(crate) fn read_moment(text: &str) -> Option<Timestamp> {
     let moment = text.parse::<jiff::Timestamp>().ok().or_else(|| {
         let pieces = Pieces::parse(text).ok()?;
