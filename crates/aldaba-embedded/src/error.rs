@@ -224,7 +224,7 @@ impl From<ChangeError> for Error {
             ChangeError::FilterTooCostly { .. } | ChangeError::FiltersTooCostly { .. } => {
                 Self::Invalid { field: "filter", why: error.to_string() }
             }
-            ChangeError::TurnedOff => Self::Conflict(error.to_string().into()),
+            ChangeError::TurnedOff => Self::Conflict(error.to_string()),
             ChangeError::NotOrderable(obstacle) => Self::Conflict(match obstacle {
                 OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),

@@ -58,7 +58,7 @@ impl ApplicationQuestions<'_> {
             })
             .collect();
         if all {
-            let others = store.endpoints(self.id, page.clone(), order).await?;
+            let others = store.endpoints(self.id, *page, order).await?;
             let has: BTreeSet<_> = found.iter().map(|destination| destination.endpoint.id).collect();
             let others: Vec<_> = others.into_iter().filter(|endpoint| !has.contains(&endpoint.id)).collect();
             let mismatches = self.engine.mismatches(others.iter().map(Into::into).collect(), message).await;

@@ -5,6 +5,7 @@ use crate::operations::{Result, delivery, message};
 use crate::{BackendReads, FutureDelivery, LanePosition, Seq};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 statements! {
     /// Two searches, as in `lanes.rs`.
@@ -26,10 +27,11 @@ pub(crate) fn future_deliveries(
         reading.all(&NOT_DUE, values![after.due_at, after.seq, limit])?;
     for (_, seq, endpoint) in positions {
         let Some(waiting) = delivery::waiting(reading, seq)? else { continue };
-        if !owners.contains_key(&endpoint) {
-            owners.insert(endpoint, reading.one(&OWNER, values![endpoint])?);
-        }
-        let Some(Some((app, org, policy))) = owners.get(&endpoint).cloned() else { continue };
+        let owner = match owners.entry(endpoint) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(reading.one(&OWNER, values![endpoint])?),
+        };
+        let Some((app, org, policy)) = owner.clone() else { continue };
         let (mut deliver_at, mut tried_at) = (None, None);
         if waiting.attempts == 0 {
             deliver_at = message::deliver_at(reading, app, waiting.message)?;
