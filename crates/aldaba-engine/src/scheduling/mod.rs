@@ -1,7 +1,7 @@
 //! Decides which delivery is sent next, and when.
 //!
-//! The [dispatcher](dispatcher) owns the lanes and carries out what the [scheduler](scheduler) selects. A [lane](lane) is the
-//! queue of one endpoint; [gates](gates) hold back origins that fail; a [sweep](sweep) finds deliveries that memory does
+//! The [dispatcher] owns the lanes and carries out what the [scheduler] selects. A [lane] is the
+//! queue of one endpoint; [gates] hold back origins that fail; a [sweep] finds deliveries that memory does
 //! not know of.
 
 mod cancel;

@@ -1,4 +1,4 @@
-//! The dispatcher: the one task that owns the lanes. A thin loop: it takes inputs from its [inbox](inbox), runs a scheduling
+//! The dispatcher: the one task that owns the lanes. A thin loop: it takes inputs from its [inbox], runs a scheduling
 //! pass, and carries out the actions that the pass returns.
 
 mod commands;
