@@ -132,3 +132,10 @@ fn deliveries_of_a_deleted_application_end_after_a_crash() {
     }
     assert!(between > 0, "no crash came between");
 }
+
+/// Two searches for what is past its stop date overlap: one ends the head of an ordered endpoint, which blocks it. The other
+/// has read the endpoint before and the new head after.
+#[test]
+fn a_search_that_began_before_a_block_ends_nothing_behind_it() {
+    assert_kept(Scenario::new(7647));
+}

@@ -160,8 +160,14 @@ impl Expirer {
             return self.store.started_before(query).await;
         }
         let head = DueQuery { endpoint: endpoint.id, ordered: true, after: None, limit: 1 };
-        let waiting = self.store.due(head).await?;
+        let mut waiting = self.store.due(head).await?;
         let rest_since = waiting.first().map(|head| head.clock_start);
+        // Another search may have ended the former head since the endpoint was read. Then the endpoint is blocked, and holds
+        // the new head. The endpoint read after the head shows the block.
+        let current = self.store.lane_endpoints(vec![endpoint.id]).await?.pop();
+        if current.is_none_or(|current| current.health != endpoint.health) {
+            waiting.clear();
+        }
         Ok(StartedPage { waiting, next: None, rest_since })
     }
 
