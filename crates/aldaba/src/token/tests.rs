@@ -235,10 +235,10 @@ fn capabilities_decide_what_a_portal_token_may_do() {
 #[test]
 fn a_portal_token_says_what_it_was_given_and_ends_with_its_lifetime() {
     let tokens = tokens();
-    let token = tokens.issue_portal(&portal(None, Some("ana@1")));
+    let token = tokens.issue_portal(&portal(None, Some("owner@1")));
     let caller = tokens.check(token.as_bytes(), NOW).unwrap();
     assert_eq!(caller.feature_flags(), Some(&["beta".to_owned()][..]));
-    let who = ActorIdentity::PortalToken { app: app(), session: Some("ana@1".into()) };
+    let who = ActorIdentity::PortalToken { app: app(), session: Some("owner@1".into()) };
     assert_eq!(caller.actor().identity, who);
     assert!(tokens.check(token.as_bytes(), NOW + MINUTE * 75).is_ok());
     assert_eq!(tokens.check(token.as_bytes(), NOW + MINUTE * 76).err(), Some(TokenError::Invalid));

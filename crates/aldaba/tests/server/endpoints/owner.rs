@@ -15,13 +15,13 @@ async fn an_endpoint_has_a_name_and_an_owner_however_they_are_set() {
 
     let without = server.client.post(&list, json!({"url": url, "uid": "door"}).to_string()).await.expect(201);
     assert_eq!(shown(&without), (Value::Null, Value::Null));
-    let set = json!({"url": url, "name": "Accounting", "ownerEmail": "ana@example.com"});
+    let set = json!({"url": url, "name": "Accounting", "ownerEmail": "webhooks@example.com"});
     let put = server.client.put(&path, set.to_string()).await.expect(200);
-    assert_eq!(shown(&put), (json!("Accounting"), json!("ana@example.com")));
+    assert_eq!(shown(&put), (json!("Accounting"), json!("webhooks@example.com")));
     assert_eq!(server.client.get(&list).await.expect(200)["data"][0], put);
 
     let patched = server.client.patch(&path, r#"{"name": "Billing"}"#).await.expect(200);
-    assert_eq!(shown(&patched), (json!("Billing"), json!("ana@example.com")), "the owner stays");
+    assert_eq!(shown(&patched), (json!("Billing"), json!("webhooks@example.com")), "the owner stays");
     let access = server.client.post(&format!("/auth/app-portal-access/{app}"), "{}").await.expect(200);
     let guest = server.client.with_token(access["token"].as_str().unwrap());
     let cleared = guest.patch(&path, r#"{"ownerEmail": null}"#).await.expect(200);
@@ -47,7 +47,7 @@ async fn a_name_is_short_and_an_owner_is_one_mail_address() {
         ("name", json!("a\u{0}")),
         ("name", json!(7)),
         ("ownerEmail", json!("nobody")),
-        ("ownerEmail", json!("Ana <ana@example.com>")),
+        ("ownerEmail", json!("Accounting <webhooks@example.com>")),
         ("ownerEmail", json!(format!("{}@example.com", "a".repeat(250)))),
     ] {
         let body = json!({"url": "https://example.com/", field: value}).to_string();
