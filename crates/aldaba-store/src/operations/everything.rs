@@ -1,18 +1,31 @@
 //! Everything that is in a database, and what was removed from it where somebody keeps that: simulations judge a run by all
 //! that ever was.
 
-pub use super::application::version;
-pub use super::delivery::{of_message as deliveries, one as delivery};
-
 use super::column::{FromRow, from_row};
 use super::retention::SettledPosition;
 use super::stored::columns;
 use super::transaction::{ReadingExt, statements, values};
-use super::{Reading, Result, Statement, audit, delivery, lanes, message, replay, source, statistics};
+use super::{
+    Reading, Result, Statement, application, audit, delivery, lanes, message, replay, source, statistics,
+};
 use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of an application's configuration.
+pub fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
+    application::version(reading, app)
+}
+
+pub fn delivery(reading: &dyn Reading, seq: Seq) -> Result<Option<DeliveryStatus>> {
+    delivery::one(reading, seq)
+}
+
+/// All rounds of a message, in the order of their numbers.
+pub fn deliveries(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryStatus>> {
+    delivery::of_message(reading, message)
+}
 
 /// The tables whose removed rows are kept, in tables of the same form named `removed_…`.
 pub const KEPT_WHEN_REMOVED: [&str; 6] =

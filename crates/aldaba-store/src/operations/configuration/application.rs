@@ -94,7 +94,7 @@ pub(crate) fn is_deleted(reading: &dyn Reading, app: AppId) -> Result<bool> {
     reading.exists(&IS_DELETED, values![app])
 }
 
-pub fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
+pub(crate) fn version(reading: &dyn Reading, app: AppId) -> Result<Option<u64>> {
     reading.one(&VERSION, values![app])
 }
 

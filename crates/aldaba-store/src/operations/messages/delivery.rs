@@ -79,12 +79,12 @@ statements! {
     TAKE_PLACE = "UPDATE delivery SET ordered = 1, place = ?2 WHERE seq = ?1";
 }
 
-pub fn one(reading: &dyn Reading, seq: Seq) -> Result<Option<DeliveryStatus>> {
+pub(crate) fn one(reading: &dyn Reading, seq: Seq) -> Result<Option<DeliveryStatus>> {
     reading.one(&ONE, values![seq])
 }
 
 /// All rounds, in the order of their numbers.
-pub fn of_message(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryStatus>> {
+pub(crate) fn of_message(reading: &dyn Reading, message: MessageId) -> Result<Vec<DeliveryStatus>> {
     reading.all(&OF_MESSAGE, values![message])
 }
 
