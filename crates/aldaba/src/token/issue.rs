@@ -6,8 +6,8 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long a token of [`issue_token`] is valid.
-const DEFAULT_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// How long a token of [`issue_token`] is valid: the demo and tests use it. `aldaba token create` has a lifetime of its own.
+const DEMO_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The lifetime of a token that a command makes for itself.
 const COMMAND_LIFETIME: Duration = Duration::from_secs(600);
 /// The name of such a token in the audit log.
@@ -31,7 +31,7 @@ struct OrganizationClaims {
 pub fn issue_token(secret: &JwtSecret, org: OrgId, now: Timestamp) -> String {
     issue_organization_token(
         secret,
-        NewOrganizationToken { org, name: None, now, lifetime: Some(DEFAULT_LIFETIME) },
+        NewOrganizationToken { org, name: None, now, lifetime: Some(DEMO_LIFETIME) },
     )
 }
 
