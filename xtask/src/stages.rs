@@ -69,7 +69,7 @@ fn server() -> PathBuf {
 }
 
 fn units() -> TaskResult {
-    suites::run(&["aldaba-delivery", "aldaba-signature", "aldaba-engine", "aldaba-embedded"])?;
+    suites::run(&["aldaba-api", "aldaba-delivery", "aldaba-signature", "aldaba-engine", "aldaba-embedded"])?;
     suites::run(&["simulation", "bench", "xtask"])?;
     suites::documentation()
 }

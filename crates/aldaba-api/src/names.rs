@@ -75,6 +75,20 @@ pub fn text(text: &str, longest: usize) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks a name for people, which lists and mails show in one line.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn line(text: &str) -> Result<(), String> {
+    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        return Err("must not contain line breaks or other control characters".into());
+    }
+    if text.trim().is_empty() {
+        return Err("must not be blank".into());
+    }
+    Ok(())
+}
+
 /// The longest mail address, in bytes.
 pub const MAX_EMAIL_BYTES: usize = 254;
 
@@ -83,11 +97,13 @@ pub const MAX_EMAIL_BYTES: usize = 254;
 /// # Errors
 /// Says what is wrong.
 pub fn email(text: &str) -> Result<(), String> {
-    let plain = |part: &str| !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control());
-    let bracket = text.contains(['<', '>', ',', ';', '"', '\\']);
+    let atoms = |part: &str, marks: &str| {
+        let fits = |c: char| c.is_alphanumeric() || marks.contains(c);
+        !part.starts_with('-') && part.split('.').all(|atom| !atom.is_empty() && atom.chars().all(fits))
+    };
     match text.rsplit_once('@') {
         _ if text.len() > MAX_EMAIL_BYTES => Err(format!("may be {MAX_EMAIL_BYTES} bytes long at most")),
-        Some((name, host)) if plain(name) && plain(host) && !bracket && !name.contains('@') => Ok(()),
+        Some((name, host)) if atoms(name, "!#$&'*+-/=^_`{|}~") && atoms(host, "-") => Ok(()),
         _ => Err("must be one plain mail address, such as people@example.com".into()),
     }
 }

@@ -197,7 +197,7 @@ impl TextField {
                 }
             }
         }
-        names::text(text, usize::MAX)
+        names::line(text)
     }
 }
 

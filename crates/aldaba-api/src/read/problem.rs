@@ -35,9 +35,15 @@ impl Problems {
         self.listed.is_empty()
     }
 
+    /// Whether further problems are counted only.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.listed.len() > Self::MAX_LISTED
+    }
+
     /// Notes one more.
     pub fn push(&mut self, problem: Problem) {
-        if self.listed.len() <= Self::MAX_LISTED {
+        if !self.is_full() {
             self.listed.push(problem);
         } else {
             self.more += 1;

@@ -138,7 +138,7 @@ async fn create(State(api): State<Api>, caller: Caller, pending: Pending) -> Res
     let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(FIELDS);
     let name = name(&mut fields);
-    if !fields.has("scope") {
+    if !fields.has_value("scope") {
         fields.problem("scope", format!("this field is required: {SCOPES}"));
     }
     let scope = fields.string("scope");

@@ -66,6 +66,7 @@ async fn keys_that_cannot_be_are_refused() {
         (json!({"name": "x".repeat(257), "scope": "admin"}), "name"),
         (json!({"name": "a\u{7}b", "scope": "admin"}), "name"),
         (json!({"name": null, "scope": "admin"}), "name"),
+        (json!({"name": "a", "scope": null}), "scope"),
         (json!({"name": 5, "scope": "admin"}), "name"),
         (json!({"name": "a"}), "scope"),
         (json!({"name": "a", "scope": "root"}), "scope"),
