@@ -6,7 +6,6 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, ToSql};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// A statement, prepared once per connection. Simulations plant bugs in its text.
 pub(super) fn prepare<'c>(connection: &'c Connection, text: &str) -> rusqlite::Result<CachedStatement<'c>> {
@@ -15,8 +14,13 @@ pub(super) fn prepare<'c>(connection: &'c Connection, text: &str) -> rusqlite::R
     connection.prepare_cached(text)
 }
 
-/// Statements that a batch has used, by their addresses.
-type Held<'c> = RefCell<HashMap<usize, CachedStatement<'c>>>;
+/// Statements that a batch has used, with their addresses. There are so few that a hash costs more than it saves.
+type Held<'c> = RefCell<Vec<(usize, CachedStatement<'c>)>>;
+
+fn take<'c>(held: &mut Vec<(usize, CachedStatement<'c>)>, wanted: usize) -> Option<CachedStatement<'c>> {
+    let place = held.iter().position(|(address, _)| *address == wanted)?;
+    Some(held.swap_remove(place).1)
+}
 
 pub(super) struct SqliteTransaction<'c> {
     connection: &'c Connection,
@@ -40,7 +44,7 @@ impl<'c> SqliteTransaction<'c> {
         run: impl FnOnce(&mut CachedStatement<'c>) -> Result<T>,
     ) -> Result<T> {
         let address = std::ptr::from_ref(statement).addr();
-        let held = self.held.as_ref().and_then(|held| held.borrow_mut().remove(&address));
+        let held = self.held.as_ref().and_then(|held| take(&mut held.borrow_mut(), address));
         let mut prepared = match held {
             Some(prepared) => prepared,
             None => prepare(self.connection, statement.text())?,
@@ -50,7 +54,7 @@ impl<'c> SqliteTransaction<'c> {
         }
         let result = run(&mut prepared)?;
         if let Some(held) = &self.held {
-            held.borrow_mut().insert(address, prepared);
+            held.borrow_mut().push((address, prepared));
         }
         Ok(result)
     }
