@@ -251,7 +251,7 @@ pub const SETTINGS: &[Setting] = &[
         "refuse",
         "refuse or ignore",
         "Fields of a body and parameters of a query that a route under /api/v1 does not know: 422 with the nearest known \
-         name, or as if they had not been sent. Health checks and the URLs of sources ignore them always.",
+         name, or as if they had not been sent: then a misspelt `dryRun` starts a replay, and a misspelt filter of `discard` discards everything. Health checks and the URLs of sources ignore them always.",
         |c, v| {
             c.limits.unknown_fields = match v {
                 "refuse" => UnknownFields::Refuse,

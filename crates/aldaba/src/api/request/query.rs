@@ -163,32 +163,38 @@ impl Query {
     pub(crate) fn read(text: &str, declared: &[Parameter], unknown: UnknownFields) -> Result<Self, Error> {
         let mut problems = Problems::default();
         let mut values: Vec<(&'static str, Value)> = Vec::new();
-        // The name by which each parameter was given first.
-        let mut names: Vec<(&'static str, String)> = Vec::new();
-        for (key, text) in form_urlencoded::parse(text.as_bytes()) {
-            let found = declared.iter().find_map(|known| Some((known, known.name_in(&key)?)));
+        let given: Vec<_> = form_urlencoded::parse(text.as_bytes())
+            .map(|(key, text)| {
+                let found = declared.iter().find_map(|known| Some((known, known.name_in(&key)?.to_owned())));
+                (key, text, found)
+            })
+            .collect();
+        // The names by which each parameter was given.
+        let mut names: Vec<(&'static str, &str)> = Vec::new();
+        for (parameter, name) in given.iter().filter_map(|(.., found)| found.as_ref()) {
+            if !names.contains(&(parameter.name, name)) {
+                names.push((parameter.name, name));
+            }
+        }
+        for (key, text, found) in &given {
             let Some((parameter, name)) = found else {
                 if unknown == UnknownFields::Refuse {
                     // No more problems are listed, and looking for the nearest name takes time.
-
                     let message = match problems.is_full() {
                         true => String::new(),
-                        false => unknown_parameter(&key, declared),
+                        false => unknown_parameter(key, declared),
                     };
-                    problems.push(Problem::value(&["query", &key], message));
+                    problems.push(Problem::value(&["query", key], message));
                 }
                 continue;
             };
-            match names.iter().find(|(known, _)| *known == parameter.name) {
-                Some((_, first)) if first != name => {
-                    let message = format!("means the same as `{first}`; give one of them");
-                    problems.push(Problem::value(&["query", &key], message));
-                    continue;
-                }
-                Some(_) => {}
-                None => names.push((parameter.name, name.to_owned())),
+            let is_synonym = |(of, other): &&(&str, &str)| *of == parameter.name && *other != name;
+            if let Some((_, other)) = names.iter().find(is_synonym) {
+                let message = format!("means the same as `{other}`; give one of them");
+                problems.push(Problem::value(&["query", key], message));
+                continue;
             }
-            match (parameter.read(&text), values.iter_mut().find(|(name, _)| *name == parameter.name)) {
+            match (parameter.read(text), values.iter_mut().find(|(name, _)| *name == parameter.name)) {
                 (Err(problem), _) => problems.push(problem),
                 (Ok(Value::Names(more)), Some((_, Value::Names(names)))) => names.extend(more),
                 (Ok(_), Some(_)) => {}
