@@ -65,3 +65,9 @@ fn a_wrong_clock_removes_nothing_revives_nothing_and_buries_nothing() {
     let texts: Vec<_> = failures.iter().map(|(_, text)| text.as_str()).collect();
     assert!(failures.is_empty(), "{} seeds failed\n{}", failures.len(), texts.join("\n"));
 }
+
+/// The clock was set back by an hour between the two attempts of a delivery, and the second one was answered 410.
+#[test]
+fn the_last_attempt_is_that_of_the_last_commit() {
+    check(218, false).unwrap_or_else(|text| panic!("{text}"));
+}

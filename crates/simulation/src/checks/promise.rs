@@ -8,7 +8,7 @@ use crate::run::is_held;
 use crate::scenario::Scenario;
 use aldaba_delivery::{EndpointId, MessageId, Reason};
 use aldaba_store::operations::everything::Everything;
-use aldaba_store::{DeliveryState, Recorded};
+use aldaba_store::{DeliveryState, NewAttempt, Recorded};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn accepted_is_kept(disk: &Everything, notes: &Notes, found: &mut Findings) {
@@ -75,8 +75,11 @@ pub(super) fn everything_ends(
 
 fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -> bool {
     let Story { delivery, endpoint, policy, .. } = story;
-    let last_status =
-        story.attempts.iter().max_by_key(|attempt| attempt.started_at).and_then(|a| a.status_code);
+    // By the order of the commits: a clock that was set back gives a later attempt an earlier start.
+    let applied = || story.records.iter().filter(|record| record.result == Recorded::Applied);
+    let counted = |attempt: &&NewAttempt| attempt.trigger.counts();
+    let last_attempt = applied().rev().find_map(|record| record.attempt.as_ref().filter(counted));
+    let last_status = last_attempt.and_then(|attempt| attempt.status_code);
     match reason {
         Reason::Exhausted => Some(delivery.attempts) == policy.limit.attempts,
         Reason::Rejected => last_status.is_some_and(|status| policy.rejects.contains(status)),
@@ -85,8 +88,7 @@ fn fits(scenario: &Scenario, story: &Story<'_>, reason: Reason, notes: &Notes) -
         Reason::Cancelled => endpoint.deleted || notes.to_cancel.contains(&delivery.seq),
         Reason::PayloadDeleted => notes.to_expunge.contains(&delivery.message),
         Reason::Expired => {
-            let applied = story.records.iter().filter(|record| record.result == Recorded::Applied);
-            let ended = applied.into_iter().find(|record| record.transition.ending().is_some());
+            let ended = applied().find(|record| record.transition.ending().is_some());
             ended.is_some_and(|record| record.at.since(delivery.clock_start) >= scenario.options.held)
         }
         // Nothing here is forbidden.
