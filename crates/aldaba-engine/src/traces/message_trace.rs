@@ -40,7 +40,7 @@ impl Default for SampleRate {
 /// What an event brings along for its trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventTrace {
-    /// The context of the request that hands it in.
+    /// The context of its request.
     pub context: Option<TraceContext>,
     /// That request has a span of its own ([`Tracer::request`](super::Tracer::request)).
     pub has_request: bool,

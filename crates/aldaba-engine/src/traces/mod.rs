@@ -1,4 +1,4 @@
-//! Traces, from the request that hands a message in to the attempts that deliver it.
+//! Traces of messages, from their requests to the attempts that deliver them.
 //!
 //! The [trace of a message](message_trace) is derived from the message's id, so nothing of it is stored: an attempt a week and
 //! three restarts later belongs to the same trace. A message whose sender names a trace of its own ([context]) joins that one,
@@ -97,7 +97,7 @@ impl Tracer {
         queue.map(|queue| queue.counts()).unwrap_or_default()
     }
 
-    /// A request that may hand in a message, as it begins.
+    /// A request that may submit a message, as it begins.
     pub fn request(&self, headers: &HeaderMap) -> RequestTrace {
         let Some(state) = self.0.as_deref() else { return RequestTrace::default() };
         let from = state.queue.is_some().then(|| state.clock.monotonic());

@@ -63,7 +63,7 @@ impl Span {
     }
 }
 
-/// A request to the API that hands in a message, until its answer.
+/// A request to the API that submits a message, until its answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestTrace {
     /// `None`: no span is made.

@@ -69,8 +69,15 @@ pub(super) fn is_service_name(text: &str) -> bool {
 }
 
 /// The crates of the server, as the log names them.
-const CRATES: [&str; 6] =
-    ["aldaba", "aldaba_client", "aldaba_delivery", "aldaba_engine", "aldaba_signature", "aldaba_store"];
+const CRATES: [&str; 7] = [
+    "aldaba",
+    "aldaba_api",
+    "aldaba_client",
+    "aldaba_delivery",
+    "aldaba_engine",
+    "aldaba_signature",
+    "aldaba_store",
+];
 /// Levels and crates, which most filters are made of.
 pub(super) const LOG_WORDS: &[&str] = &[
     "error",
@@ -80,6 +87,7 @@ pub(super) const LOG_WORDS: &[&str] = &[
     "trace",
     "off",
     "aldaba",
+    "aldaba_api",
     "aldaba_client",
     "aldaba_delivery",
     "aldaba_engine",

@@ -161,7 +161,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
 /// Without the errors' own texts, because anybody may ask: the log has them.
 fn store(probed: Probed) -> ReadinessCheck {
     const NAME: &str = "store";
-    const LOOK: &str = "Look at the log and at the disk; if it does not pass, restart the server";
+    const CHECK_THE_DISK: &str = "Look at the log and at the disk; if it does not pass, restart the server";
     match probed {
         Probed::Written => ReadinessCheck::ok(NAME),
         Probed::Hangs(since) => ReadinessCheck::failing(
@@ -186,7 +186,7 @@ fn store(probed: Probed) -> ReadinessCheck {
             ReadinessCheck::failing(NAME, "the server is stopping", "Wait for its next start")
         }
         Probed::Refused(StoreError::Timeout | StoreError::Refused(_) | StoreError::Failed(_)) => {
-            ReadinessCheck::failing(NAME, "nothing can be written", LOOK)
+            ReadinessCheck::failing(NAME, "nothing can be written", CHECK_THE_DISK)
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// How traces name the route that hands in a message.
+/// How traces name the route of a message.
 const TRACED_ROUTE: &str = "POST /api/v1/app/{app_id}/msg";
 
 /// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a

@@ -16,10 +16,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Everything that our crates can say.
-const EVERYTHING: &str = "info,aldaba=trace,aldaba_api=trace,aldaba_delivery=trace,aldaba_engine=trace,\
-                          aldaba_signature=trace,aldaba_store=trace";
-
 /// Answers each path with bytes of the test's choice, and closes the connection.
 async fn raw_receiver(answers: Vec<(&'static str, String)>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -189,7 +185,7 @@ async fn busy_scenario(format: &str) {
     canaries.add("encryption key", &encryption_key);
     let jwt_secret = format!("{jwt_secret}{jwt_secret}");
     let server = LoggingServer::start(&[
-        ("ALDABA_LOG", EVERYTHING),
+        ("ALDABA_LOG", "trace"),
         ("ALDABA_LOG_FORMAT", format),
         ("ALDABA_OTLP_URL", &collector_url),
         ("ALDABA_OTLP_HEADERS", &collector_headers),

@@ -1,6 +1,6 @@
 //! What the log says, in both formats, and how it is filtered.
 
-use crate::commands::command_line::{Started, aldaba, create_token};
+use crate::commands::command_line::{Started, aldaba, text};
 use crate::support::client::Client;
 use crate::support::receiver::Receiver;
 use crate::support::waiting::wait_until;
@@ -25,7 +25,9 @@ impl LoggingServer {
         let (program, hello) = Started::logging(&mut command, &folder.path().join("log"));
         let address =
             hello[0].strip_prefix("Aldaba listens on http://").expect("the address").parse().unwrap();
-        let token = create_token(folder.path(), &[]);
+        let mut create = aldaba(folder.path());
+        let created = create.args(["token", "create"]).envs(settings.iter().copied()).output().unwrap();
+        let token = text(&created.stdout).trim().to_owned();
         let client = Client { address, authorization: None }.with_token(&token);
         Self { client, _program: program, folder }
     }

@@ -92,7 +92,7 @@ async fn a_message_joins_its_callers_trace_and_receivers_are_told_of_it_where_th
     let batch = Bytes::from(batch.to_string());
     let unsampled = CALLER.replace("-01", "-00");
     let path = format!("/app/{app}/msg/batch");
-    server.client.send(Method::POST, &path, &[("traceparent", &unsampled)], batch).await.expect(200);
+    server.client.send(Method::POST, &path, &[("traceparent", &unsampled)], batch).await.expect(202);
     for _ in 0..2 {
         let told = receiver.next().await.headers["traceparent"].to_str().unwrap().to_owned();
         assert!(told.starts_with(&CALLER[..36]) && told.ends_with("-00"), "{told}");
