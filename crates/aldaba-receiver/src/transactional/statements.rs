@@ -151,7 +151,8 @@ const SQLITE_COUNT: &str = "INSERT INTO webhook_events_counts (hour, new_events,
         duplicates = duplicates + excluded.duplicates";
 
 const SQLITE_COUNTS: &str = "SELECT COALESCE(SUM(new_events), 0), COALESCE(SUM(duplicates), 0)
-    FROM webhook_events_counts WHERE hour > strftime('%Y-%m-%d %H:00:00', 'now', ?1)";
+    FROM webhook_events_counts
+    WHERE hour > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:00:00', 'now'), ?1)";
 
 const SQLITE_CLEAN_COUNTS: &str =
     "DELETE FROM webhook_events_counts WHERE hour < strftime('%Y-%m-%d %H:%M:%f', 'now', ?1)";
