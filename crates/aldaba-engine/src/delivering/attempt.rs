@@ -132,7 +132,7 @@ impl Sender {
         let to = self.clock.monotonic();
         if let Some(trace) = trace {
             let describe = |span: &mut _| describe_attempt(span, request, &response.outcome);
-            self.tracer.attempted(trace, message, (from, to), describe);
+            self.tracer.attempted(&trace, message, (from, to), describe);
         }
         RequestResult { response, started_at, took: to.saturating_sub(from), event_type }
     }

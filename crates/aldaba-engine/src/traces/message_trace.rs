@@ -20,7 +20,7 @@ impl SampleRate {
         const ALL: f64 = (1_u64 << SAMPLE_BITS) as f64;
         let is_share = (0.0..=1.0).contains(&share);
         // Exact for 0 and 1, and to a 56-bit fraction between.
-        is_share.then(|| Self { threshold: ((1.0 - share) * ALL) as u64 })
+        is_share.then_some(Self { threshold: ((1.0 - share) * ALL) as u64 })
     }
 
     /// Whether a message is sampled by its own trace id.

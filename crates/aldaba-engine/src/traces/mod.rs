@@ -163,14 +163,14 @@ impl Tracer {
     /// The attempt is over. `describe` adds what is known of it.
     pub(crate) fn attempted(
         &self,
-        attempt: AttemptTrace,
+        attempt: &AttemptTrace,
         message: MessageId,
         (from, to): (Duration, Duration),
         describe: impl FnOnce(&mut Span),
     ) {
         let AttemptTrace { trace, id, .. } = attempt;
         let Some((_, queue)) = self.exporting().filter(|_| trace.sampled) else { return };
-        let mut span = Span::new(&trace, id, Some(trace.root), "attempt", SpanKind::Client);
+        let mut span = Span::new(trace, *id, Some(trace.root), "attempt", SpanKind::Client);
         (span.from, span.to) = (from, to);
         span.message(message);
         describe(&mut span);

@@ -33,7 +33,7 @@ fn spans(tracer: &Tracer, headers: &HeaderMap, message: MessageId) -> Vec<Span> 
     tracer.committed(tracer.commit_begins(), message, &request.event());
     tracer.answered(&request, "POST /a", message, 202);
     if let Some(attempt) = tracer.attempt(message) {
-        tracer.attempted(attempt, message, (Duration::ZERO, Duration::ZERO), |_| {});
+        tracer.attempted(&attempt, message, (Duration::ZERO, Duration::ZERO), |_| {});
     }
     let queue = tracer.0.as_ref().and_then(|state| state.queue.clone());
     let Some(queue) = queue else { return Vec::new() };
@@ -103,7 +103,7 @@ fn spans_beyond_the_limit_are_dropped_and_counted() {
     for _ in 0..MAX_WAITING_SPANS + 7 {
         let message = message();
         let attempt = tracer.attempt(message).expect("it is traced");
-        tracer.attempted(attempt, message, (Duration::ZERO, Duration::ZERO), |_| {});
+        tracer.attempted(&attempt, message, (Duration::ZERO, Duration::ZERO), |_| {});
     }
     assert_eq!(tracer.counts(), TraceCounts { exported: 0, dropped: 7 });
 }
