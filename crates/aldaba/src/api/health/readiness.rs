@@ -31,6 +31,8 @@ pub(crate) struct ReadinessReport {
 struct ReadinessCheck {
     /// `store`, `space`, `delivering`, `queue`, `background` or `clock`.
     name: &'static str,
+    /// `ok`; `warning`: messages are accepted and delivered, and an operator should look at it; `failing`: they are not.
+    #[schema(value_type = String)]
     state: CheckState,
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +42,7 @@ struct ReadinessCheck {
     action: Option<&'static str>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckState {
     Ok,
@@ -140,7 +142,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
     let progress = tokio::time::timeout(PROBE_TIMEOUT, api.engine.progress());
     let (probed, progress) = tokio::join!(api.store_probe.result(&api.engine), progress);
     let checks = vec![
-        store(probed),
+        store(&probed),
         space(api.engine.has_space()),
         delivering(progress.as_ref().ok().copied().flatten()),
         queue(progress.ok().flatten(), api.limits.queue_age),
@@ -159,7 +161,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
 }
 
 /// Without the errors' own texts, because anybody may ask: the log has them.
-fn store(probed: Probed) -> ReadinessCheck {
+fn store(probed: &Probed) -> ReadinessCheck {
     const NAME: &str = "store";
     const CHECK_THE_DISK: &str = "Look at the log and at the disk; if it does not pass, restart the server";
     match probed {
@@ -268,12 +270,12 @@ mod tests {
         let paused = Some(SchedulingProgress { paused: true, longest_wait: Duration::from_secs(99) });
         let limit = Duration::from_secs(60);
         for (check, state) in [
-            (store(Probed::Hangs(limit)), CheckState::Failing),
-            (store(Probed::Refused(StoreError::Busy)), CheckState::Warning),
-            (store(Probed::Refused(StoreError::Full)), CheckState::Failing),
-            (store(Probed::Refused(StoreError::Closed)), CheckState::Failing),
-            (store(Probed::Refused(StoreError::Failed(secret()))), CheckState::Failing),
-            (store(Probed::Refused(StoreError::Unavailable(secret()))), CheckState::Failing),
+            (store(&Probed::Hangs(limit)), CheckState::Failing),
+            (store(&Probed::Refused(StoreError::Busy)), CheckState::Warning),
+            (store(&Probed::Refused(StoreError::Full)), CheckState::Failing),
+            (store(&Probed::Refused(StoreError::Closed)), CheckState::Failing),
+            (store(&Probed::Refused(StoreError::Failed(secret()))), CheckState::Failing),
+            (store(&Probed::Refused(StoreError::Unavailable(secret()))), CheckState::Failing),
             (space(false), CheckState::Failing),
             (delivering(paused), CheckState::Failing),
             (delivering(None), CheckState::Failing),
@@ -284,7 +286,7 @@ mod tests {
             assert!(check.action.is_some(), "{}", check.name);
         }
         let fine = Some(SchedulingProgress { paused: false, longest_wait: Duration::ZERO });
-        for check in [store(Probed::Written), space(true), delivering(fine), queue(fine, limit)] {
+        for check in [store(&Probed::Written), space(true), delivering(fine), queue(fine, limit)] {
             assert_eq!(check.state, CheckState::Ok, "{}", check.name);
         }
     }

@@ -79,7 +79,7 @@ async fn a4_each_failed_attempt_is_a_line_with_the_fields_of_the_document_in_bot
             if format == "text" {
                 let fields = format!(
                     "aldaba_engine::recording::decide: {FAILED} endpoint={endpoint} message_id={message} \
-                     attempt={attempt} maxAttempts=3 willRetry={will_retry} error=\"{error}\""
+                     attempt={attempt} maxAttempts=3 willRetry={will_retry} error={error}"
                 );
                 assert!(line.contains(" WARN ") && line.contains(&fields), "{line} has not {fields}");
                 continue;
