@@ -27,7 +27,7 @@ cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask links        relative links, and the source files that maps name
 cargo xtask readme       runs the README's examples as written
 cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of their headings]
-cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
+cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods|traces ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
 cargo xtask servers      installs the servers for tests: PostgreSQL, Redis
 cargo xtask schemathesis generated requests from the API's document: [--examples N] [options of schemathesis]

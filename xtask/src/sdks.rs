@@ -46,11 +46,14 @@ const SDKS: [Sdk; 4] = [
 /// The table of methods in docs/sdks.md, as one more suite.
 const METHODS: &str = "methods";
 
+/// What the server exports, decoded with the official schema of OTLP.
+const TRACES: &str = "traces";
+
 /// Runs the suites with these names, or all, and reports the failed ones at the end. `--write` writes the table of
 /// methods, which is otherwise only compared.
 pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with("--"));
-    let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS]).collect();
+    let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS, TRACES]).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("unknown suite `{unknown}`; expected one of: {}", known.join(", ")));
     }
@@ -68,7 +71,19 @@ pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     if wanted(METHODS) && methods(&server, &flags).inspect_err(|why| eprintln!("{why}")).is_err() {
         failed.push(METHODS);
     }
+    if wanted(TRACES) && traces(binary).is_err() {
+        failed.push(TRACES);
+    }
     if failed.is_empty() { Ok(()) } else { Err(format!("failed SDKs: {}", failed.join(", "))) }
+}
+
+/// Starts a server of its own, with a collector.
+fn traces(binary: &Path) -> TaskResult {
+    println!("\n--- traces");
+    let home = folder("traces");
+    let mut command = Command::new(tools::environment(TRACES, &home.join("packages.txt"))?);
+    command.arg(home.join("test_traces.py")).env("ALDABA_BINARY", binary);
+    show(command.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 /// Compares the table of methods in docs/sdks.md with the SDKs and the server, or writes it.

@@ -57,6 +57,25 @@ pub enum FailureKind {
     Unsent,
 }
 
+impl FailureKind {
+    /// For traces and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+            Self::Malformed => "malformed",
+            Self::TooManyRedirects => "too_many_redirects",
+            Self::TargetForbidden => "target_forbidden",
+            Self::Internal => "internal",
+            Self::Unsent => "unsent",
+        }
+    }
+}
+
 impl Outcome {
     pub fn failed(kind: FailureKind, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed(AttemptFailure { kind, detail: detail.into() })
@@ -72,6 +91,15 @@ impl Outcome {
                 format!("{self}{STAGE_SEPARATOR}{detail}")
             }
             _ => self.to_string(),
+        }
+    }
+
+    /// The text for the log: the recorded one without what the receiver has written.
+    pub fn logged_error(&self) -> String {
+        match self {
+            // A phrase of its own is not borrowed from the standard.
+            Self::Response(ResponseHead { status, phrase: Cow::Owned(_), .. }) => format!("HTTP {status}"),
+            _ => self.recorded_error(),
         }
     }
 

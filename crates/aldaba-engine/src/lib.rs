@@ -3,7 +3,7 @@
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
 //! again · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
-//! in requests of other senders · `engine` puts all of it together.
+//! in requests of other senders · `traces` has spans of all that · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
@@ -22,6 +22,7 @@ mod options;
 mod recording;
 mod replaying;
 mod scheduling;
+mod traces;
 pub mod wire;
 
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
@@ -57,4 +58,8 @@ pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_O
 pub use replaying::{
     MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend, ReplayCount, Replays, ResendError,
 };
-pub use scheduling::{Cancel, Cancelled, GateBacklog, HeldHost, HostHold, WaitReasons};
+pub use scheduling::{Cancel, Cancelled, GateBacklog, HeldHost, HostHold, SchedulingProgress, WaitReasons};
+pub use traces::{
+    Collector, CollectorError, CollectorUrl, EventTrace, RequestTrace, SampleRate, TraceContext, TraceCounts,
+    TraceOptions, Tracer,
+};

@@ -60,6 +60,7 @@ pub struct Options {
     pub quotas: crate::Quotas,
     /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
+    pub traces: crate::TraceOptions,
 }
 
 impl Options {
@@ -95,6 +96,7 @@ impl Default for Options {
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
             commit_timeout: None,
+            traces: crate::TraceOptions::default(),
         }
     }
 }

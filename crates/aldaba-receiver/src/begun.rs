@@ -90,7 +90,7 @@ impl<L: Ledger> Task<L> {
         };
         self.counted = true;
         self.receiver.0.counters.handler_took(instant() - self.since);
-        self.receiver.0.counters.event(answer.outcome());
+        self.receiver.count(answer.outcome());
         answer
     }
 
@@ -200,7 +200,7 @@ impl<L: Ledger> Drop for Task<L> {
                 event_id = self.event.id,
                 "an event was dropped before its handler ended; its work was abandoned"
             );
-            self.receiver.0.counters.event(Outcome::Dropped);
+            self.receiver.count(Outcome::Dropped);
         }
     }
 }

@@ -27,6 +27,9 @@ pub const DEFAULT_HANDLER_TIME: Duration = Duration::from_secs(5 * 60);
 /// How long an action after the commit may take.
 pub const DEFAULT_AFTER_COMMIT_TIME: Duration = Duration::from_secs(60);
 
+/// The window of the duplicate rate.
+pub const DEFAULT_DUPLICATE_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The answer when the handler fails. Either way its work is rolled back and the event is not marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -72,6 +75,7 @@ impl<L: Ledger> Builder<L> {
             after_commit_time: DEFAULT_AFTER_COMMIT_TIME,
             clock: Clock::system(),
             challenge: None,
+            duplicate_window: DEFAULT_DUPLICATE_WINDOW,
         };
         Self { inspector, ledger, name: "webhooks".into(), options }
     }
@@ -144,6 +148,13 @@ impl<L: Ledger> Builder<L> {
     #[must_use]
     pub fn challenge(mut self, challenge: Challenge) -> Self {
         self.options.challenge = Some(challenge);
+        self
+    }
+
+    /// Sets the window of the duplicate rate in the log and in the metrics. Default: 24 hours.
+    #[must_use]
+    pub fn duplicate_window(mut self, window: Duration) -> Self {
+        self.options.duplicate_window = window;
         self
     }
 

@@ -2,7 +2,7 @@
 //! transaction of its handler: both are committed or neither. A *lease* ledger marks it separately: after a crash between
 //! the work and the mark the event is handled again.
 
-use crate::Event;
+use crate::{DuplicateRate, Event};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// The guarantee of the ledger for repeated events.
     const GUARANTEE: Guarantee;
 
+    /// Whether it stores [counts](Self::count).
+    const KEEPS_COUNTS: bool = false;
+
     /// Claims an event for the first caller. While another copy is being handled, this waits for its end, up to
     /// `wait_timeout`.
     ///
@@ -89,7 +92,20 @@ pub trait Ledger: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Removes marks older than this and returns their number. Failure notes of the same age are removed too.
+    /// Adds to the counts of events that were handled or known. They are what the rate of duplicates is computed from, so
+    /// that it survives a restart. Only called where [`KEEPS_COUNTS`](Self::KEEPS_COUNTS).
+    fn count(&self, seen: DuplicateRate) -> impl Future<Output = Result<(), LedgerError>> + Send {
+        let _ = seen;
+        async { Ok(()) }
+    }
+
+    /// The counts of this time, of all processes that use the ledger. By whole hours, of which the present one is the last.
+    fn counts(&self, within: Duration) -> impl Future<Output = Result<DuplicateRate, LedgerError>> + Send {
+        let _ = within;
+        async { Ok(DuplicateRate::default()) }
+    }
+
+    /// Removes marks older than this and returns their number. Failure notes and counts of the same age are removed too.
     fn clean(&self, older_than: Duration) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 }
 
@@ -128,6 +144,8 @@ impl<L: Ledger> Ledger for Arc<L> {
 
     const GUARANTEE: Guarantee = L::GUARANTEE;
 
+    const KEEPS_COUNTS: bool = L::KEEPS_COUNTS;
+
     async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<Self::Work>, LedgerError> {
         (**self).claim(event, wait_timeout).await
     }
@@ -138,6 +156,14 @@ impl<L: Ledger> Ledger for Arc<L> {
 
     async fn failure(&self, event_id: &str) -> Result<Option<FailedEvent>, LedgerError> {
         (**self).failure(event_id).await
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        (**self).count(seen).await
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        (**self).counts(within).await
     }
 
     async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {

@@ -42,6 +42,7 @@ mod challenge;
 mod cleanup;
 mod clock;
 mod counters;
+mod duplicates;
 mod event;
 mod failure;
 mod handling;
@@ -62,8 +63,8 @@ pub use begun::Begun;
 #[expect(deprecated, reason = "the former name keeps working")]
 pub use builder::DEFAULT_PATIENCE;
 pub use builder::{
-    Builder, DEFAULT_AFTER_COMMIT_TIME, DEFAULT_BODY_TIME, DEFAULT_HANDLER_TIME, DEFAULT_MAX_BODY,
-    DEFAULT_WAIT_TIMEOUT, OnFailure, WhenSenderLeaves,
+    Builder, DEFAULT_AFTER_COMMIT_TIME, DEFAULT_BODY_TIME, DEFAULT_DUPLICATE_WINDOW, DEFAULT_HANDLER_TIME,
+    DEFAULT_MAX_BODY, DEFAULT_WAIT_TIMEOUT, OnFailure, WhenSenderLeaves,
 };
 pub use challenge::Challenge;
 pub use cleanup::{Cleanup, CleanupReport, CleanupTask, DEFAULT_KEEP};

@@ -28,7 +28,7 @@ impl<L: Ledger> Receiver<L> {
         match self.try_open(method, headers, body).await {
             Ok(begun) => Opening::Begun(begun),
             Err(answer) => {
-                self.0.counters.event(answer.outcome());
+                self.count(answer.outcome());
                 Opening::Answered(answer)
             }
         }

@@ -31,6 +31,7 @@ pub(crate) struct Options {
     pub(crate) after_commit_time: Duration,
     pub(crate) clock: Clock,
     pub(crate) challenge: Option<Challenge>,
+    pub(crate) duplicate_window: Duration,
 }
 
 impl<L: Ledger> Receiver<L> {
@@ -59,6 +60,17 @@ impl<L: Ledger> Receiver<L> {
         self.0.counters.duplicate_rate()
     }
 
+    /// How many events were duplicates within this time, as the ledger has counted them: of all processes that use it, and of
+    /// those before a restart. By whole hours, of which the present one is the last. A ledger that keeps no counts
+    /// ([`Ledger::KEEPS_COUNTS`]) has what this receiver has counted since it was built.
+    pub async fn duplicate_rate_within(&self, window: Duration) -> Result<DuplicateRate, LedgerError> {
+        if !L::KEEPS_COUNTS {
+            return Ok(self.duplicate_rate());
+        }
+        self.store_counts().await?;
+        self.0.ledger.counts(window).await
+    }
+
     /// Removes marks older than this and returns their number. An event without its mark is new again: keep marks for as long
     /// as the sender may send the event, including manual resends. [`Cleanup`](crate::Cleanup) calls this daily.
     pub async fn clean(&self, older_than: Duration) -> Result<u64, LedgerError> {
@@ -72,8 +84,14 @@ impl<L: Ledger> Receiver<L> {
 
     /// Waits for running handlers and actions, up to `limit`, and returns how many still run. Call it before the program
     /// ends: a handler continues after its sender has disconnected, and an HTTP server does not wait for it.
+    ///
+    /// Afterwards what was counted is stored, within the same limit once more.
     pub async fn finish(&self, limit: Duration) -> usize {
-        self.0.running_tasks.ended(limit).await
+        let running = self.0.running_tasks.ended(limit).await;
+        if L::KEEPS_COUNTS && !matches!(tokio::time::timeout(limit, self.store_counts()).await, Ok(Ok(()))) {
+            tracing::debug!("the last events were not counted");
+        }
+        running
     }
 }
 

@@ -105,21 +105,7 @@ impl World {
     }
 
     async fn send_for(&self, app: &str, deliver_at: Option<Timestamp>) -> MessageId {
-        let event = NewEvent {
-            deliver_at,
-            payload_kept: None,
-            direct: None,
-            source: None,
-            only_for: None,
-            tags: Vec::new(),
-            headers: Vec::new(),
-            version: None,
-            event_type: "a".into(),
-            payload: Bytes::from_static(b"{}"),
-            channels: Vec::new(),
-            event_id: None,
-            once: None,
-        };
+        let event = NewEvent { deliver_at, ..NewEvent::new("a", Bytes::from_static(b"{}")) };
         match self.engine.send(&which(app), event).await {
             Ok(SendReceipt::New { message, .. }) => message,
             other => panic!("not sent: {other:?}"),

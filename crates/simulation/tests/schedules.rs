@@ -87,21 +87,7 @@ async fn send_one(engine: &Engine, policy: &str) -> aldaba_delivery::MessageId {
     let endpoint = NewEndpoint::from(EndpointConfig::new("https://receiver.example/hook", policy));
     let made = directory.create_endpoint(which.clone(), endpoint, None).await;
     assert!(matches!(made, Ok(CreateOutcome::Created(_))));
-    let event = NewEvent {
-        event_type: "schedule.test".into(),
-        payload: Bytes::from_static(b"{}"),
-        version: None,
-        channels: Vec::new(),
-        tags: Vec::new(),
-        headers: Vec::new(),
-        event_id: None,
-        deliver_at: None,
-        payload_kept: None,
-        direct: None,
-        source: None,
-        only_for: None,
-        once: None,
-    };
+    let event = NewEvent::new("schedule.test", Bytes::from_static(b"{}"));
     match engine.send(&which, event).await {
         Ok(SendReceipt::New { message, .. }) => message,
         other => panic!("not accepted: {other:?}"),

@@ -107,7 +107,71 @@ answer! {
     }
 }
 
+answer! {
+    /// The server responds.
+    Liveness {
+        /// In a word.
+        status: PartStatus,
+    }
+}
+
+words! {
+    /// Whether messages are accepted and delivered.
+    ReadyStatus {
+        /// They are.
+        Ready = "ready",
+        /// They are not.
+        NotReady = "not_ready",
+    }
+}
+
+words! {
+    /// How a check has ended.
+    CheckState {
+        /// Well.
+        Fine = "ok",
+        /// An operator should look at it; messages are accepted and delivered meanwhile.
+        Warning = "warning",
+        /// Messages are refused, or not delivered.
+        Failing = "failing",
+    }
+}
+
+answer! {
+    /// Whether the server is ready.
+    Readiness {
+        /// In a word.
+        status: ReadyStatus,
+        /// One for each thing that it needs.
+        checks: Vec<ReadinessCheck>,
+    }
+}
+
+answer! {
+    /// A thing that the server needs.
+    ReadinessCheck {
+        /// Its name.
+        name: String,
+        /// How it is.
+        state: CheckState,
+        /// What is wrong.
+        detail: Option<String>,
+        /// What to do about it.
+        action: Option<String>,
+    }
+}
+
 impl Client {
+    /// Whether the server responds at all.
+    pub async fn live(&self) -> Result<Liveness, Error> {
+        Call::get(&["health", "live"]).answer(self).await
+    }
+
+    /// Whether messages are accepted and delivered. While they are not, the server answers 503, and this is an error.
+    pub async fn ready(&self) -> Result<Readiness, Error> {
+        Call::get(&["health", "ready"]).answer(self).await
+    }
+
     /// How the server is.
     pub async fn health(&self) -> Result<Health, Error> {
         Call::get(&["health"]).answer(self).await

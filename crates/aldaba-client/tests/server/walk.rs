@@ -425,6 +425,8 @@ async fn access(client: &Client) {
     assert!(!changes.await.unwrap().data.is_empty());
 
     assert_eq!(client.health().await.unwrap().database.status, PartStatus::Fine);
+    assert_eq!(client.live().await.unwrap().status, PartStatus::Fine);
+    assert_eq!(client.ready().await.unwrap().status, ReadyStatus::Ready);
     client.ping().await.unwrap();
     client.redrive_dlq().await.unwrap();
     client.logout().await.unwrap();

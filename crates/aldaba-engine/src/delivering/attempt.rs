@@ -5,7 +5,8 @@ use crate::delivering::content::{BudgetedContent, ContentBudget, ContentOwner};
 use crate::delivering::target::Target;
 use crate::recording::{DecidedAttempt, RequestResult};
 use crate::scheduling::{Inbox, LaneClass, MayStart, SchedulingCommand, SchedulingEvent};
-use crate::{Clock, ClockTrust, Entropy, Transport, Vault, WireRequest, WireResponse};
+use crate::traces::{AttemptTrace, TRACEPARENT, describe_attempt};
+use crate::{Clock, ClockTrust, Entropy, Tracer, Transport, Vault, WireRequest, WireResponse};
 use aldaba_delivery::{EndpointId, FailureKind, Outcome};
 use aldaba_store::{Content, Error, PendingDelivery, Store};
 use bytes::Bytes;
@@ -64,6 +65,7 @@ pub(crate) struct Sender {
     pub(crate) inbox: Inbox,
     pub(crate) contents: ContentBudget,
     pub(crate) vault: Vault,
+    pub(crate) tracer: Tracer,
 }
 
 impl Sender {
@@ -123,12 +125,24 @@ impl Sender {
     ) -> RequestResult {
         let event_type = content.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
-        let sending = AssertUnwindSafe(self.send(request, content)).catch_unwind();
+        let message = request.pending.message;
+        let trace = self.tracer.attempt(message);
+        let sending = AssertUnwindSafe(self.send(request, content, trace.as_ref())).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
-        RequestResult { response, started_at, took: self.clock.monotonic().saturating_sub(from), event_type }
+        let to = self.clock.monotonic();
+        if let Some(trace) = trace {
+            let describe = |span: &mut _| describe_attempt(span, request, &response.outcome);
+            self.tracer.attempted(&trace, message, (from, to), describe);
+        }
+        RequestResult { response, started_at, took: to.saturating_sub(from), event_type }
     }
 
-    async fn send(&self, request: &AttemptRequest, content: Arc<BudgetedContent>) -> WireResponse {
+    async fn send(
+        &self,
+        request: &AttemptRequest,
+        content: Arc<BudgetedContent>,
+        trace: Option<&AttemptTrace>,
+    ) -> WireResponse {
         let target = &request.target;
         let address = match &target.address {
             Ok(address) => address,
@@ -152,9 +166,14 @@ impl Sender {
             keys: &address.keys.at(self.trust.believed(self.clock.now())),
             body: &message.payload,
         });
+        let mut headers = Target::with_own(&target.profile, address, &own, headers);
+        if let Some(header) = trace.and_then(|trace| trace.header.as_ref()) {
+            // An endpoint's own header of this name stays.
+            headers.entry(TRACEPARENT).or_insert_with(|| header.clone());
+        }
         let request = WireRequest {
             url: address.url.clone(),
-            headers: Target::with_own(&target.profile, address, &own, headers),
+            headers,
             body: content.into_bytes(),
             timeouts: target.policy.timeouts,
             redirects: target.policy.redirects,

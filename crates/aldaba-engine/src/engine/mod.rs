@@ -24,7 +24,8 @@ use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
 use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
-use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
+use crate::traces::TraceExport;
+use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault};
 use aldaba_delivery::AppId;
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::fmt;
@@ -56,6 +57,9 @@ struct EngineParts {
     commit_timeout: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
+    tracer: Tracer,
+    /// `None`: no spans are exported.
+    trace_export: Option<TraceExport>,
 }
 
 impl Engine {
@@ -157,6 +161,10 @@ impl Engine {
     /// The background tasks. Programs may add their own, so that all are visible in one place.
     pub fn background(&self) -> &Background {
         &self.0.background
+    }
+
+    pub fn tracer(&self) -> &Tracer {
+        &self.0.tracer
     }
 
     pub fn clock(&self) -> &Arc<dyn Clock> {

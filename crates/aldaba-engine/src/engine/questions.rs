@@ -4,9 +4,15 @@ use super::Engine;
 use crate::intake::matching::{self, Mismatch};
 use crate::scheduling::HeldHost;
 use crate::scheduling::SchedulingQuestion;
-use crate::scheduling::{WaitQuestion, WaitReasons};
+use crate::scheduling::{SchedulingProgress, WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
+use aldaba_store::{
+    ApplicationRef, Change, Changed, Done, Endpoint, Error, Message, RestartedTask, Seq, Subscription,
+};
+use tokio::sync::oneshot;
+
+/// The setting that a probe of the store writes.
+const PROBE_SETTING: &str = "probe";
 
 impl Engine {
     /// Why each endpoint does not receive a message, by what both are now. `None`: it would.
@@ -79,6 +85,25 @@ impl Engine {
         let mut tasks = self.0.background.restarted();
         tasks.extend(self.0.store.restarted());
         tasks
+    }
+
+    /// Whether deliveries are getting on. `None`: the dispatcher has stopped.
+    pub async fn progress(&self) -> Option<SchedulingProgress> {
+        self.0.inbox.ask(SchedulingQuestion::Progress).await
+    }
+
+    /// Whether the disk has enough room to accept messages.
+    pub fn has_space(&self) -> bool {
+        self.0.store.has_space()
+    }
+
+    /// Writes a few bytes, to see whether anything can be written.
+    pub async fn probe_store(&self) -> Result<(), Error> {
+        let value = self.0.clock.now().millis().to_be_bytes().to_vec();
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
+        self.0.store.change(Change::PutSetting { name: PROBE_SETTING, value }, None, done);
+        answered.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
     /// How many deliveries are in flight.

@@ -27,7 +27,7 @@ use crate::scheduling::Sweep;
 use crate::scheduling::{Dispatcher, Inbox};
 use crate::{
     Clock, ClockTrust, Entropy, EventTypes, Options, Policies, Profiles, ProfilesError, SourceCache,
-    SourceCounters, Transport, Vault,
+    SourceCounters, Tracer, Transport, Vault,
 };
 use aldaba_delivery::CLOCK_TOLERANCE;
 use aldaba_store::{Done, Error, RetentionWalk, Store};
@@ -129,6 +129,7 @@ impl Engine {
             source_counters: sources.counters.clone(),
         });
         let contents = ContentBudget::new(options.content_bytes);
+        let (tracer, trace_export) = Tracer::start(options.traces.clone(), &clock, &entropy);
         let sender = Sender {
             store: store.clone(),
             transport,
@@ -138,6 +139,7 @@ impl Engine {
             inbox: inbox.clone(),
             contents: contents.clone(),
             vault: vault.clone(),
+            tracer: tracer.clone(),
         };
         let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
         let resender = Resender {
@@ -239,6 +241,7 @@ impl Engine {
             quotas: options.quotas,
             matching: BlockingPool::new(),
             checking: BlockingPool::new(),
+            tracer: tracer.clone(),
         });
         let operational = OperationalSender {
             store: store.clone(),
@@ -256,6 +259,9 @@ impl Engine {
         background.start(clock_watch.clone());
         background.start(due_times);
         background.start(sequencer);
+        if let Some(export) = trace_export.clone() {
+            background.start(export);
+        }
         let inner = EngineParts {
             intake,
             sources,
@@ -276,6 +282,8 @@ impl Engine {
             commit_timeout: options.commit_timeout,
             clock_watch,
             background,
+            tracer,
+            trace_export,
         };
         Ok(Self(Arc::new(inner)))
     }

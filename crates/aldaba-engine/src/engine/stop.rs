@@ -4,6 +4,9 @@ use super::Engine;
 use crate::scheduling::SchedulingCommand;
 use std::time::Duration;
 
+/// How long a stop waits for the collector of traces.
+const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
 impl Engine {
     /// Resolves if the dispatcher has panicked. Everything accepted is on disk; only a new start delivers it.
     pub fn failed(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -41,6 +44,10 @@ impl Engine {
 
     /// The second half: writes what was submitted to the store, however long that takes, and releases the data folder.
     pub async fn close(&self) {
+        if let Some(export) = &self.0.trace_export {
+            // The task has been stopped; its spans are still in the queue.
+            let _ = tokio::time::timeout(LAST_EXPORT_TIMEOUT, export.clone().run_once()).await;
+        }
         if let Err(error) = self.0.uses.write(true).await {
             tracing::debug!(%error, "cannot note when keys were last used");
         }

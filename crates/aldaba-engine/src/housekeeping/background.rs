@@ -14,6 +14,7 @@
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
+//! | `trace-export` | sends spans to the collector | goes on |
 //! | `connection-ages` | closes idle connections to receivers | goes on with the next tick |
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
 //!

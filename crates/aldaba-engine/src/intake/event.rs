@@ -1,5 +1,6 @@
 //! An event as its sender submits it, and what the sender is told of it.
 
+use crate::EventTrace;
 use crate::configuration::{CheckError, IdempotencyDigest};
 use aldaba_delivery::filter::FilterInput;
 use aldaba_delivery::{EndpointId, MessageId, SourceId, Timestamp};
@@ -35,6 +36,7 @@ pub struct NewEvent {
     pub direct: Option<Direct>,
     /// Set if it came in through a source.
     pub source: Option<FromSource>,
+    pub trace: EventTrace,
 }
 
 /// What comes with an event of a source.
@@ -72,6 +74,7 @@ impl NewEvent {
             once: None,
             direct: None,
             source: None,
+            trace: EventTrace::default(),
         }
     }
 

@@ -21,10 +21,10 @@ use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::delivering::ContentBudget;
 use crate::scheduling::Inbox;
-use crate::{Clock, Entropy, EventTypes};
+use crate::{Clock, Entropy, EventTypes, Tracer};
 use accept::{check_delay, check_source};
 use aldaba_delivery::Timestamp;
-use aldaba_store::{Accept, ApplicationRef, Content, Store, Tenant};
+use aldaba_store::{Accept, Accepted, ApplicationRef, Content, Store, Tenant};
 use matching::{MAX_INLINE_MATCH_COST, match_cost};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,7 @@ pub(crate) struct Intake {
     pub(crate) quotas: Quotas,
     pub(crate) matching: BlockingPool,
     pub(crate) checking: BlockingPool,
+    pub(crate) tracer: Tracer,
 }
 
 /// What holds for all events of a call.
@@ -228,10 +229,19 @@ impl Intake {
         now: Timestamp,
         options: SendOptions,
     ) -> Result<bool, SendError> {
+        let from = self.tracer.commit_begins();
+        for item in items.iter() {
+            if let Some(SendReceipt::New { message, .. }) = item.submitted {
+                self.tracer.joins(message, &item.event.trace);
+            }
+        }
         let accepted = self.commit(batch, options.commit_timeout).await;
         let submitted = items.iter_mut().filter_map(|item| Some((item.submitted.take()?, item)));
         let mut is_current = true;
         for ((receipt, item), accepted) in submitted.zip(accepted?) {
+            if let (SendReceipt::New { message, .. }, Accepted::New { .. }) = (&receipt, &accepted) {
+                self.tracer.committed(from, *message, &item.event.trace);
+            }
             item.result = self.result(item.event, receipt, &accepted, now);
             is_current &= item.result.is_some();
         }

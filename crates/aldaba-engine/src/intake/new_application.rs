@@ -37,8 +37,13 @@ impl Intake {
             creates: Some(Box::new(InlineApplication { application, audit })),
             ..accept
         };
-        let receipt = SendReceipt::new(&accept.message);
+        let (receipt, message) = (SendReceipt::new(&accept.message), accept.message.id);
+        let from = self.tracer.commit_begins();
+        self.tracer.joins(message, &event.trace);
         let accepted = self.commit(vec![accept], commit_timeout).await?.pop().unwrap_or(Accepted::Stale);
+        if let Accepted::New { .. } = accepted {
+            self.tracer.committed(from, message, &event.trace);
+        }
         if let Some(result) = self.result(&event, receipt, &accepted, now) {
             return result;
         }

@@ -86,7 +86,7 @@ fn log_failure(request: &AttemptRequest, delivery: &Delivery, transition: &Trans
         attempt = delivery.attempts,
         maxAttempts = request.target.policy.limit.attempts,
         willRetry = matches!(transition, Transition::Retry { .. }),
-        error = %outcome.recorded_error(),
+        error = %outcome.logged_error(),
         "Webhook delivery failed"
     );
 }

@@ -23,6 +23,7 @@ pub use gates::GateBacklog;
 pub(crate) use gates::{GATE_RETENTION, GateLimits, Gates};
 pub use held_hosts::HeldHost;
 pub(crate) use lane::{FixedMap, LaneClass};
+pub use scheduler::SchedulingProgress;
 pub(crate) use scheduler::{MayStart, Scheduler};
 pub(crate) use sweep::Sweep;
 pub(crate) use wait_reasons::WaitQuestion;

@@ -8,6 +8,7 @@ mod expiry;
 mod fair_queue;
 mod origins;
 mod pass;
+mod ready_watch;
 mod shares;
 
 use crate::ClockTrust;
@@ -24,6 +25,8 @@ use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, PendingDelivery, Record, Seq};
 use app_throttle::AppThrottles;
 use origins::Origins;
+use ready_watch::ReadyWatch;
+pub use ready_watch::SchedulingProgress;
 pub(crate) use shares::LaneOwner;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -41,6 +44,7 @@ pub(crate) struct Scheduler {
     /// The lanes of each ready queue, by ticket: the lowest is selected first.
     ready: [BTreeMap<u64, EndpointId>; ReadyQueue::ALL.len()],
     next_ticket: u64,
+    ready_watch: ReadyWatch,
     alarms: BTreeSet<(Timestamp, EndpointId)>,
     /// When lanes are to be searched for expired deliveries, and how many searches are running.
     searches: BTreeSet<(Timestamp, EndpointId)>,
@@ -95,6 +99,7 @@ impl Scheduler {
             gates,
             ready: Default::default(),
             next_ticket: 0,
+            ready_watch: ReadyWatch::default(),
             alarms: BTreeSet::new(),
             searches: BTreeSet::new(),
             searching: 0,

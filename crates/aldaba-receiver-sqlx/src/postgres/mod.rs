@@ -8,7 +8,7 @@ use crate::task::with_event_lock;
 use aldaba_receiver::transactional::{
     Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, PostgresStatements, Table,
 };
-use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
+use aldaba_receiver::{Claim, DuplicateRate, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 use std::fmt;
@@ -143,6 +143,8 @@ impl Ledger for SqlxPostgresLedger {
 
     const GUARANTEE: Guarantee = Guarantee::ExactlyOnceEffect;
 
+    const KEEPS_COUNTS: bool = true;
+
     async fn claim(
         &self,
         event: &Event,
@@ -160,7 +162,22 @@ impl Ledger for SqlxPostgresLedger {
         let removed = self.clean_all(&self.statements.clean, seconds).await?;
         // A table that another program has created may have no table for failures beside it.
         drop(self.clean_all(&self.statements.clean_failures, seconds).await);
+        let clean_counts = sqlx::query(AssertSqlSafe(self.statements.clean_counts.clone())).persistent(false);
+        drop(self.write(clean_counts.bind(seconds)).await);
         Ok(removed)
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        let [new, duplicates] = seen.stored();
+        let count = sqlx::query(AssertSqlSafe(self.statements.count.clone())).persistent(false);
+        self.write(count.bind(new).bind(duplicates)).await.map_err(|error| in_table(&error))
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        let counts = sqlx::query_as(AssertSqlSafe(self.statements.counts.clone())).persistent(false);
+        let counts = counts.bind(within.min(MAX_AGE).as_secs_f64());
+        let (new, duplicates) = counts.fetch_one(&self.pool).await.map_err(|error| in_table(&error))?;
+        Ok(DuplicateRate::from_stored([new, duplicates]))
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
@@ -189,6 +206,16 @@ impl Ledger for SqlxPostgresLedger {
 }
 
 impl SqlxPostgresLedger {
+    /// Runs a statement in its own transaction. The database may default to read-only ones.
+    async fn write(
+        &self,
+        statement: sqlx::query::Query<'_, Postgres, sqlx::postgres::PgArguments>,
+    ) -> sqlx::Result<()> {
+        let mut transaction = self.pool.begin_with("BEGIN READ WRITE").await?;
+        statement.execute(&mut *transaction).await?;
+        transaction.commit().await
+    }
+
     /// Removes old marks or old failures; returns their number.
     async fn clean_all(&self, statement: &str, seconds: f64) -> Result<u64, LedgerError> {
         let mut removed = 0;

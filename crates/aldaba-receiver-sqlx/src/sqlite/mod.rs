@@ -8,7 +8,7 @@ use crate::task::{STATEMENT_TIMEOUT, to_its_end, with_event_lock};
 use aldaba_receiver::transactional::{
     Deadline, EventLock, EventLocks, InvalidTable, Keep, Payload, SqliteStatements, Table,
 };
-use aldaba_receiver::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
+use aldaba_receiver::{Claim, DuplicateRate, Event, FailedEvent, Guarantee, Ledger, LedgerError, Work};
 use open::OpenTransaction;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{
@@ -171,6 +171,8 @@ impl Ledger for SqlxSqliteLedger {
 
     const GUARANTEE: Guarantee = Guarantee::ExactlyOnceEffect;
 
+    const KEEPS_COUNTS: bool = true;
+
     async fn claim(
         &self,
         event: &Event,
@@ -188,7 +190,22 @@ impl Ledger for SqlxSqliteLedger {
         let removed = self.clean_all(&self.statements.clean, &modifier).await?;
         // A table that another program has created may have no table for failures beside it.
         drop(self.clean_all(&self.statements.clean_failures, &modifier).await);
+        let clean_counts = sqlx::query(AssertSqlSafe(self.statements.clean_counts.clone()));
+        drop(self.upkeep(clean_counts.bind(modifier)).await);
         Ok(removed)
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        let [new, duplicates] = seen.stored();
+        let count = sqlx::query(AssertSqlSafe(self.statements.count.clone()));
+        self.upkeep(count.bind(new).bind(duplicates)).await
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        let counts = sqlx::query_as(AssertSqlSafe(self.statements.counts.clone()));
+        let counts = counts.bind(format!("-{:.3} seconds", within.min(MAX_AGE).as_secs_f64()));
+        let (new, duplicates) = counts.fetch_one(&self.pool).await.map_err(|error| in_table(&error))?;
+        Ok(DuplicateRate::from_stored([new, duplicates]))
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {
@@ -213,6 +230,20 @@ impl Ledger for SqlxSqliteLedger {
 }
 
 impl SqlxSqliteLedger {
+    /// Runs a short statement with the write lock, to its end.
+    async fn upkeep(
+        &self,
+        statement: sqlx::query::Query<'static, Sqlite, sqlx::sqlite::SqliteArguments>,
+    ) -> Result<(), LedgerError> {
+        let ledger = self.clone();
+        to_its_end(UPKEEP_TIMEOUT + STATEMENT_TIMEOUT, async move {
+            let (mut transaction, _writer) = ledger.begin_upkeep().await?;
+            statement.execute(&mut *transaction).await.map_err(|error| in_table(&error))?;
+            transaction.commit().await.map_err(|error| unavailable(&error))
+        })
+        .await
+    }
+
     async fn claim_locked(
         &self,
         event: &Event,

@@ -24,6 +24,12 @@ pub struct PostgresStatements {
     pub failure: String,
     /// Removes up to `$2` failures older than `$1` seconds.
     pub clean_failures: String,
+    /// Adds `$1` new events and `$2` duplicates to the counts of this hour.
+    pub count: String,
+    /// The new events and the duplicates of the last `$1` seconds, by whole hours, of which the present one is the last.
+    pub counts: String,
+    /// Removes the counts of hours older than `$1` seconds.
+    pub clean_counts: String,
 }
 
 const NOTE_FAILURE: &str = "INSERT INTO webhook_events_failures (event_id, event_type, error, failed_at)
@@ -38,6 +44,18 @@ const FAILURE: &str = "SELECT event_type, error, to_char(failed_at, 'YYYY-MM-DD\
 const CLEAN_FAILURES: &str = "DELETE FROM webhook_events_failures WHERE event_id = ANY (ARRAY (
     SELECT event_id FROM webhook_events_failures WHERE failed_at < timezone('utc', now()) - make_interval(secs => $1)
     ORDER BY failed_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+
+const COUNT: &str = "INSERT INTO webhook_events_counts (hour, new_events, duplicates)
+    VALUES (date_trunc('hour', timezone('utc', now())), $1, $2)
+    ON CONFLICT (hour) DO UPDATE SET new_events = webhook_events_counts.new_events + EXCLUDED.new_events,
+        duplicates = webhook_events_counts.duplicates + EXCLUDED.duplicates";
+
+const COUNTS: &str = "SELECT COALESCE(SUM(new_events), 0)::bigint, COALESCE(SUM(duplicates), 0)::bigint
+    FROM webhook_events_counts
+    WHERE hour > date_trunc('hour', timezone('utc', now())) - make_interval(secs => $1)";
+
+const CLEAN_COUNTS: &str =
+    "DELETE FROM webhook_events_counts WHERE hour < timezone('utc', now()) - make_interval(secs => $1)";
 
 const MARK: &str = "INSERT INTO webhook_events (event_id, event_type, payload, processed_at)
     VALUES ($1, $2, $3::text::jsonb, timezone('utc', now())) ON CONFLICT (event_id) DO NOTHING RETURNING txid_current()";
@@ -68,6 +86,9 @@ impl PostgresStatements {
             note_failure: table.statement(NOTE_FAILURE),
             failure: table.statement(FAILURE),
             clean_failures: table.statement(CLEAN_FAILURES),
+            count: table.statement(COUNT),
+            counts: table.statement(COUNTS),
+            clean_counts: table.statement(CLEAN_COUNTS),
         }
     }
 
@@ -101,6 +122,13 @@ pub struct SqliteStatements {
     pub failure: String,
     /// Removes up to `?2` failures older than `?1`, as in `-60 seconds`.
     pub clean_failures: String,
+    /// Adds `?1` new events and `?2` duplicates to the counts of this hour.
+    pub count: String,
+    /// The new events and the duplicates since `?1`, as in `-3600 seconds`, by whole hours, of which the present one is the
+    /// last.
+    pub counts: String,
+    /// Removes the counts of hours older than `?1`, as in `-60 seconds`.
+    pub clean_counts: String,
 }
 
 const SQLITE_NOTE_FAILURE: &str =
@@ -116,6 +144,18 @@ const SQLITE_FAILURE: &str = "SELECT event_type, error, replace(failed_at, ' ', 
 const SQLITE_CLEAN_FAILURES: &str = "DELETE FROM webhook_events_failures WHERE event_id IN (
     SELECT event_id FROM webhook_events_failures
     WHERE failed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', ?1) ORDER BY failed_at LIMIT ?2)";
+
+const SQLITE_COUNT: &str = "INSERT INTO webhook_events_counts (hour, new_events, duplicates)
+    VALUES (strftime('%Y-%m-%d %H:00:00', 'now'), ?1, ?2)
+    ON CONFLICT (hour) DO UPDATE SET new_events = new_events + excluded.new_events,
+        duplicates = duplicates + excluded.duplicates";
+
+const SQLITE_COUNTS: &str = "SELECT COALESCE(SUM(new_events), 0), COALESCE(SUM(duplicates), 0)
+    FROM webhook_events_counts
+    WHERE hour > strftime('%Y-%m-%d %H:%M:%f', strftime('%Y-%m-%d %H:00:00', 'now'), ?1)";
+
+const SQLITE_CLEAN_COUNTS: &str =
+    "DELETE FROM webhook_events_counts WHERE hour < strftime('%Y-%m-%d %H:%M:%f', 'now', ?1)";
 
 const SQLITE_FIND: &str = "SELECT CAST(payload AS TEXT) FROM webhook_events WHERE event_id = ?1";
 
@@ -138,6 +178,9 @@ impl SqliteStatements {
             note_failure: table.statement(SQLITE_NOTE_FAILURE),
             failure: table.statement(SQLITE_FAILURE),
             clean_failures: table.statement(SQLITE_CLEAN_FAILURES),
+            count: table.statement(SQLITE_COUNT),
+            counts: table.statement(SQLITE_COUNTS),
+            clean_counts: table.statement(SQLITE_CLEAN_COUNTS),
         }
     }
 }

@@ -3,16 +3,18 @@
 use std::fmt;
 use thiserror::Error;
 
-/// The migration that creates the tables of marks and failures in PostgreSQL. It may run repeatedly.
+/// The migration that creates the tables of marks, failures and counts in PostgreSQL. It may run repeatedly.
 pub const POSTGRES_MIGRATION: &str = concat!(
     include_str!("../../migrations/postgres/0001_webhook_events.sql"),
-    include_str!("../../migrations/postgres/0002_webhook_events_failures.sql")
+    include_str!("../../migrations/postgres/0002_webhook_events_failures.sql"),
+    include_str!("../../migrations/postgres/0003_webhook_events_counts.sql")
 );
 
-/// The migration that creates the tables of marks and failures in SQLite. It may run repeatedly.
+/// The migration that creates the tables of marks, failures and counts in SQLite. It may run repeatedly.
 pub const SQLITE_MIGRATION: &str = concat!(
     include_str!("../../migrations/sqlite/0001_webhook_events.sql"),
-    include_str!("../../migrations/sqlite/0002_webhook_events_failures.sql")
+    include_str!("../../migrations/sqlite/0002_webhook_events_failures.sql"),
+    include_str!("../../migrations/sqlite/0003_webhook_events_counts.sql")
 );
 
 /// The default name of the table.
@@ -103,7 +105,7 @@ mod tests {
             assert_eq!(Table::default().statement(migration), migration);
             let ours = table.statement(migration);
             assert!(ours.contains("EXISTS stripe (") && ours.contains("idx_stripe_processed_at ON stripe ("));
-            assert!(ours.contains("EXISTS stripe_failures ("));
+            assert!(ours.contains("EXISTS stripe_failures (") && ours.contains("EXISTS stripe_counts ("));
             assert!(!ours.contains("webhook_events"));
         }
     }

@@ -15,6 +15,7 @@ pub(crate) mod document;
 pub(crate) mod failures;
 pub(crate) mod leaving;
 pub(crate) mod polling;
+pub(crate) mod rates;
 pub(crate) mod refusals;
 pub(crate) mod scene;
 pub(crate) mod waiting;
@@ -100,6 +101,8 @@ macro_rules! suite {
             after_commit::e5_an_action_that_hangs_delays_no_answer_and_is_ended,
             after_commit::nothing_follows_from_a_failure_or_a_duplicate,
             counting::e7_every_outcome_is_counted,
+            rates::e7_the_rate_of_duplicates_is_a_percentage_over_a_window_and_survives_a_restart,
+            rates::e7_what_could_not_be_counted_is_counted_later,
             cleaning::e6_old_marks_are_removed_and_counted,
             cleaning::e6_a_cleanup_runs_by_itself_and_reports,
             cleaning::a_cleanup_that_fails_says_so_and_runs_again,

@@ -79,15 +79,23 @@ impl<S: Stage> Scene<S> {
         Self::set_with(stage, |builder| builder).await
     }
 
+    /// Another receiver on the ledger of a scene.
+    pub(crate) async fn set_again(scene: &Self) -> Self {
+        Self::set_on(Arc::clone(&scene.stage), |builder| builder).await
+    }
+
     pub(crate) async fn set_with(
         stage: S,
         options: impl FnOnce(Builder<S::Ledger>) -> Builder<S::Ledger>,
     ) -> Self {
+        Self::set_on(Arc::new(stage), options).await
+    }
+
+    async fn set_on(stage: Arc<S>, options: impl FnOnce(Builder<S::Ledger>) -> Builder<S::Ledger>) -> Self {
         static SCENES: AtomicU64 = AtomicU64::new(0);
         let name = format!("scene-{}", SCENES.fetch_add(1, Ordering::Relaxed));
         let counted = Counted::of(&name);
         let receiver = options(Receiver::builder(inspector(), stage.ledger()).named(name)).build();
-        let stage = Arc::new(stage);
         let play = Arc::new(Play {
             stage: Arc::clone(&stage),
             orders: Mutex::default(),

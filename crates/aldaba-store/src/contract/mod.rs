@@ -135,6 +135,11 @@ pub trait Store:
         Box::pin(std::future::pending())
     }
 
+    /// Whether there is enough room to accept messages.
+    fn has_space(&self) -> bool {
+        true
+    }
+
     /// The store's own threads that were restarted lately.
     fn restarted(&self) -> Vec<RestartedTask> {
         Vec::new()

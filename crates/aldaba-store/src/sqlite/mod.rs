@@ -126,6 +126,10 @@ impl Store for SqliteStore {
         Box::pin(self.failure.wait())
     }
 
+    fn has_space(&self) -> bool {
+        !self.space.is_low()
+    }
+
     fn restarted(&self) -> Vec<RestartedTask> {
         self.threads.restarted()
     }

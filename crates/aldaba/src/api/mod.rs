@@ -28,6 +28,7 @@ mod stats;
 pub(crate) use aldaba_delivery::nearest::nearest;
 pub(crate) use credentials::portal::PublicUrl;
 pub(crate) use endpoint::jwks::KeySets;
+pub(crate) use health::StoreProbe;
 pub(crate) use limits::memory_budget::MemoryBudget;
 pub(crate) use limits::rates::Rates;
 pub(crate) use request::json::shown_time;
@@ -44,6 +45,7 @@ use axum::Router;
 use axum::extract::MatchedPath;
 use http::{Method, Uri};
 use routing::nearest_route::KnownRoutes;
+use routing::request_log;
 use routing::route::{self, Route};
 use source::inbound_request;
 use std::ops::Deref;
@@ -68,6 +70,7 @@ pub(crate) struct Parts {
     pub(crate) page_permits: PagePermits,
     pub(crate) rates: Rates,
     pub(crate) key_sets: KeySets,
+    pub(crate) store_probe: StoreProbe,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
 }
@@ -123,7 +126,7 @@ pub(crate) fn router(api: Api) -> Router {
     let routes = routes();
     let known = Arc::new(KnownRoutes::of(&routes));
     let there = known.clone();
-    Router::new()
+    let router = Router::new()
         .nest("/api/v1", route::router(&api, routes))
         .route(inbound_request::PATH, inbound_request::route())
         .merge(document::pages::router())
@@ -131,6 +134,6 @@ pub(crate) fn router(api: Api) -> Router {
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {
             let path = path.as_ref().map_or("", MatchedPath::as_str);
             Error::method_not_allowed(&method, &there.methods_of(path))
-        })
-        .with_state(api)
+        });
+    request_log::logged(router, &api).with_state(api)
 }

@@ -14,8 +14,8 @@ pub(crate) use values::{address, api_url, unresolved};
 use crate::JwtSecret;
 pub use aldaba_api::read::UnknownFields;
 use aldaba_delivery::policy::Overrides;
-use aldaba_engine::Options as EngineOptions;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
+use aldaba_engine::{CollectorUrl, Options as EngineOptions, SampleRate};
 use aldaba_store::StoreOptions;
 use ipnet::IpNet;
 use std::fmt;
@@ -59,6 +59,7 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     pub log: String,
     pub log_format: LogFormat,
+    pub traces: TraceConfig,
     pub limits: Limits,
     /// How long requests in flight may take to end once the server is told to stop.
     pub shutdown: Duration,
@@ -90,6 +91,8 @@ pub struct Limits {
     pub rates: RequestRates,
     /// How routes treat fields of a body and parameters of a query that they do not know.
     pub unknown_fields: UnknownFields,
+    /// How long an endpoint with due deliveries may wait for its turn before the check of readiness warns.
+    pub queue_age: Duration,
 }
 
 /// The part of an error that names the setting `unknown_fields`.
@@ -104,6 +107,20 @@ pub struct RequestRates {
     pub source: u32,
     /// The unused time that may be made up for at once.
     pub burst: Duration,
+}
+
+/// Which messages are traced, and where the traces go.
+#[derive(Clone, Debug)]
+pub struct TraceConfig {
+    /// `None`: no traces.
+    pub collector: Option<CollectorUrl>,
+    /// As `name=value` pairs.
+    pub headers: Secret<String>,
+    pub sample: SampleRate,
+    /// The server's name in traces.
+    pub service: String,
+    /// Whether receivers get a `traceparent`.
+    pub pass_on: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +151,13 @@ impl Default for Config {
             ca_file: None,
             log: "info".into(),
             log_format: LogFormat::Text,
+            traces: TraceConfig {
+                collector: None,
+                headers: Secret(String::new()),
+                sample: SampleRate::new(0.01).unwrap_or_default(),
+                service: "aldaba".into(),
+                pass_on: false,
+            },
             limits: Limits {
                 connections: 4096,
                 connections_per_address: 1024,
@@ -150,6 +174,7 @@ impl Default for Config {
                     burst: Duration::from_secs(1),
                 },
                 unknown_fields: UnknownFields::Refuse,
+                queue_age: Duration::from_secs(60),
             },
             shutdown: Duration::from_secs(30),
             engine: EngineOptions { commit_timeout: Some(COMMIT_TIMEOUT), ..EngineOptions::default() },

@@ -1,12 +1,14 @@
 //! The table of settings.
 
 use super::values::{
-    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, size, unresolved,
+    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, is_service_name, networks, size,
+    unresolved,
 };
 use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
 use aldaba_delivery::BUILTIN_PROFILES;
+use aldaba_engine::{Collector, CollectorUrl, SampleRate};
 use std::path::Path;
 use std::time::Duration;
 
@@ -247,6 +249,44 @@ pub const SETTINGS: &[Setting] = &[
     )
     .knowing(&["text", "json"]),
     text(
+        "otlp_url",
+        "",
+        "the URL of an OpenTelemetry collector, such as http://127.0.0.1:4318",
+        "Where [traces](monitoring.md#traces) are exported to: OTLP over HTTP, in protobuf; `/v1/traces` is appended. Unset: no traces. While the \
+         collector is away, 4,096 spans wait; more are dropped.",
+        |c, v| CollectorUrl::parse(v).ok().map(|url| c.traces.collector = Some(url)),
+    )
+    .explained(|v| CollectorUrl::parse(v).err().map(str::to_owned)),
+    secret(
+        "otlp_headers",
+        "headers for the collector, such as api-key=abc,x-team=a",
+        "Headers of the requests to the collector.",
+        |c, v| Collector::headers(v).map(|_| c.traces.headers = Secret(v.to_owned())),
+    ),
+    text(
+        "trace_sample",
+        "0.01",
+        "a number from 0 to 1",
+        "The share of messages that are traced. A caller's `traceparent` decides for its own messages.",
+        |c, v| v.parse().ok().and_then(SampleRate::new).map(|sample| c.traces.sample = sample),
+    ),
+    text(
+        "trace_service",
+        "aldaba",
+        "1 to 100 letters, digits, dots, dashes and underscores",
+        "The service's name in traces.",
+        |c, v| is_service_name(v).then(|| c.traces.service = v.to_owned()),
+    ),
+    text(
+        "trace_headers",
+        "false",
+        "true or false",
+        "Whether receivers get a `traceparent` header, so that their traces continue those of senders. It works without \
+         `otlp_url`, too.",
+        |c, v| v.parse().ok().map(|pass_on| c.traces.pass_on = pass_on),
+    )
+    .knowing(&["true", "false"]),
+    text(
         "unknown_fields",
         "refuse",
         "refuse or ignore",
@@ -362,6 +402,13 @@ pub const SETTINGS: &[Setting] = &[
     number("application_messages_per_day", "0", (0, 1 << 48), "The same for each application.", |c, n| {
         c.engine.quotas.application = (n > 0).then_some(n);
     }),
+    number(
+        "queue_age_seconds",
+        "60",
+        (1, 86_400),
+        "How long an endpoint with due deliveries may wait for its turn before `GET /api/v1/health/ready` has a warning.",
+        |c, n| c.limits.queue_age = Duration::from_secs(n),
+    ),
     number(
         "shutdown_seconds",
         "30",

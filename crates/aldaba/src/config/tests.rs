@@ -239,3 +239,26 @@ fn a_name_to_listen_on_is_resolved_and_ipv4_comes_first() {
         assert!(listen(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_wrong_setting_of_traces_is_refused_with_what_to_do_and_headers_are_not_shown() {
+    for (variable, value, said) in [
+        ("ALDABA_OTLP_URL", "127.0.0.1:4318", "ALDABA_OTLP_URL=127.0.0.1:4318: expected http://host:4318"),
+        ("ALDABA_OTLP_URL", "grpc://127.0.0.1:4317", "OTLP over gRPC (port 4317) is not spoken"),
+        ("ALDABA_OTLP_URL", "http://user:pass@host", "credentials belong into `otlp_headers`"),
+        ("ALDABA_OTLP_HEADERS", "hidden", "ALDABA_OTLP_HEADERS=(hidden): expected headers for the collector"),
+        ("ALDABA_TRACE_SAMPLE", "1.5", "ALDABA_TRACE_SAMPLE=1.5: expected a number from 0 to 1"),
+        ("ALDABA_TRACE_SAMPLE", "NaN", "expected a number from 0 to 1"),
+        ("ALDABA_TRACE_SAMPLE", "1 %", "expected a number from 0 to 1"),
+        ("ALDABA_TRACE_SERVICE", "my hooks", "expected 1 to 100 letters"),
+        ("ALDABA_TRACE_HEADERS", "ture", "expected true or false; did you mean `true`?"),
+        ("ALDABA_QUEUE_AGE_SECONDS", "0", "expected a whole number from 1 to 86400"),
+    ] {
+        let error = with_variables(&[(variable, value)]).unwrap_err().to_string();
+        assert!(error.contains(said), "{error} lacks: {said}");
+    }
+    let good = [("ALDABA_OTLP_URL", "http://127.0.0.1:4318"), ("ALDABA_OTLP_HEADERS", "key=hidden")];
+    let config = with_variables(&good).unwrap().config;
+    assert!(config.traces.collector.is_some());
+    assert!(!format!("{config:?}").contains("key=hidden"), "{config:?}");
+}

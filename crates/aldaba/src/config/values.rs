@@ -63,9 +63,21 @@ pub(crate) fn unresolved(text: &str) -> Option<String> {
     is_name.then(|| format!("this machine resolves the name {name} to no address"))
 }
 
+pub(super) fn is_service_name(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=100).contains(&text.len()) && text.bytes().all(is_sign)
+}
+
 /// The crates of the server, as the log names them.
-const CRATES: [&str; 6] =
-    ["aldaba", "aldaba_client", "aldaba_delivery", "aldaba_engine", "aldaba_signature", "aldaba_store"];
+const CRATES: [&str; 7] = [
+    "aldaba",
+    "aldaba_api",
+    "aldaba_client",
+    "aldaba_delivery",
+    "aldaba_engine",
+    "aldaba_signature",
+    "aldaba_store",
+];
 /// Levels and crates, which most filters are made of.
 pub(super) const LOG_WORDS: &[&str] = &[
     "error",
@@ -75,6 +87,7 @@ pub(super) const LOG_WORDS: &[&str] = &[
     "trace",
     "off",
     "aldaba",
+    "aldaba_api",
     "aldaba_client",
     "aldaba_delivery",
     "aldaba_engine",

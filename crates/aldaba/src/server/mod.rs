@@ -14,16 +14,18 @@ pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
 
-use crate::api::{Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, router};
-use crate::config::Config;
+use crate::api::{
+    Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
+};
+use crate::config::{Config, TraceConfig};
 use crate::keys;
 use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
 use aldaba_engine::{
-    Clock, DataFolder, Engine, Entropy, FolderError, Installation, Setup, SetupError, SystemClock,
-    SystemEntropy,
+    Clock, Collector, CollectorError, DataFolder, Engine, Entropy, FolderError, Installation,
+    Options as EngineOptions, Setup, SetupError, SystemClock, SystemEntropy, TraceOptions,
 };
 use aldaba_store::has_database;
 use scheduling_delay::SchedulingDelay;
@@ -52,6 +54,8 @@ pub enum StartError {
     Setup(#[from] SetupError),
     #[error("ca_file: cannot use {}: {why}", file.display())]
     CaFile { file: PathBuf, why: String },
+    #[error("otlp_url: {0}")]
+    Collector(#[from] CollectorError),
     #[error(transparent)]
     Engine(#[from] aldaba_engine::StartError),
     #[error("the listening socket does not say its address: {0}")]
@@ -113,6 +117,7 @@ impl Server {
             limits,
             rates: Rates::new(&config.limits.rates),
             key_sets: KeySets::new(),
+            store_probe: StoreProbe::new(),
             public_url,
         });
         Ok(Self { listener, address, wire, engine, api, config })
@@ -164,6 +169,7 @@ impl Server {
 
 /// The engine's setup for a server, on the machine's clock.
 pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
+    let roots = roots(config)?;
     Ok(Setup {
         store: config.store.clone(),
         clock: Arc::new(SystemClock::new()),
@@ -171,14 +177,20 @@ pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
         encryption_key: keys::encryption_key(config),
         wire: WireOptions {
             allow_networks: config.allow_networks.clone(),
-            extra_roots: roots(config)?,
+            extra_roots: roots.clone(),
             egress_proxy: config.egress_proxy.clone(),
             pool: config.pool,
             ..WireOptions::default()
         },
         overrides: config.overrides,
-        engine: config.engine.clone(),
+        engine: EngineOptions { traces: traces(&config.traces, roots)?, ..config.engine.clone() },
     })
+}
+
+fn traces(config: &TraceConfig, roots: Vec<CertificateDer<'static>>) -> Result<TraceOptions, StartError> {
+    let TraceConfig { collector, headers, sample, service, pass_on } = config;
+    let collector = collector.clone().map(|url| Collector::new(url, service, &headers.0, roots));
+    Ok(TraceOptions { collector: collector.transpose()?, sample: *sample, pass_on: *pass_on })
 }
 
 /// Aborts a task on drop.
@@ -218,6 +230,7 @@ pub async fn api(
         page_permits: PagePermits::default(),
         rates,
         key_sets,
+        store_probe: StoreProbe::new(),
         public_url,
     };
     Ok(router(Api::new(parts)))

@@ -6,6 +6,7 @@ mod credentials;
 mod endpoints;
 mod load;
 mod messages;
+mod monitoring;
 mod requests;
 mod sources;
 mod support;

@@ -2,7 +2,9 @@
 
 use super::{Client, OrderOutcome, once};
 use crate::scenario::{EventPlan, url};
-use aldaba_engine::{DispatchError, EndpointHeaders, NewDispatch, NewEvent, SendError, SendReceipt};
+use aldaba_engine::{
+    DispatchError, EndpointHeaders, EventTrace, NewDispatch, NewEvent, SendError, SendReceipt,
+};
 use aldaba_store::Error;
 
 impl Client {
@@ -22,6 +24,7 @@ impl Client {
             direct: None,
             source: None,
             only_for: None,
+            trace: EventTrace::default(),
             once: if event.has_key { once("send", name) } else { None },
         };
         let which = self.which(event.tenant);

@@ -2,6 +2,7 @@
 
 use super::Dispatcher;
 use crate::scheduling::held_hosts::HeldHost;
+use crate::scheduling::scheduler::SchedulingProgress;
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use tokio::sync::oneshot;
@@ -15,6 +16,8 @@ pub(crate) enum SchedulingQuestion {
     WaitReasons(Vec<WaitQuestion>, oneshot::Sender<Vec<WaitReasons>>),
     /// Since when an endpoint's deliveries wait for a rate.
     ThrottledSince(EndpointId, oneshot::Sender<Option<Timestamp>>),
+    /// Whether deliveries are getting on.
+    Progress(oneshot::Sender<SchedulingProgress>),
     /// How many deliveries are in flight.
     InFlight(oneshot::Sender<usize>),
     /// Answered when every earlier input has been handled.
@@ -37,6 +40,7 @@ impl Dispatcher {
             SchedulingQuestion::ThrottledSince(endpoint, answer) => {
                 let _ = answer.send(self.scheduler.throttled_since(endpoint, now));
             }
+            SchedulingQuestion::Progress(answer) => drop(answer.send(self.scheduler.progress(now))),
             SchedulingQuestion::InFlight(answer) => drop(answer.send(self.scheduler.in_flight())),
             SchedulingQuestion::Barrier(answer) => drop(answer.send(())),
             #[cfg(test)]

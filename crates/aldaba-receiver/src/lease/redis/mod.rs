@@ -8,9 +8,9 @@ use super::claim::claim;
 use super::expired::Expired;
 use super::owned::OwnedLease;
 use super::times::{LeaseOptionError, LeaseTimes, check_prefix};
-use crate::clock::timestamp;
+use crate::clock::{Clock, timestamp};
 use crate::random::owner_token;
-use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
+use crate::{Claim, DuplicateRate, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use redis::aio::ConnectionLike;
 use redis::{Client, IntoConnectionInfo};
 use scripts::Scripts;
@@ -30,6 +30,9 @@ use wire::Wire;
 ///
 /// After a failed handler there is a note under `webhook:failed:<id>`; it lives for 30 days and holds `{"failedAt": …,
 /// "type": …, "error": …}`. It is not a mark: the next copy is handled.
+///
+/// Under `webhook:{counts}:<hour>` are the numbers of new events and of duplicates in an hour since 1970, for the rate of
+/// duplicates; they live as long as marks.
 ///
 /// The lock holds a random token of its owner. Acquiring, renewing, completing and releasing are one script each, so they
 /// are atomic, and only the owner can do the last three.
@@ -88,6 +91,11 @@ impl RedisOptions {
         Ok(self)
     }
 
+    /// All hours are in one slot of a cluster: a script reads many of them.
+    fn counts_key(&self, hour: u64) -> String {
+        format!("{}:{{counts}}:{hour}", self.prefix)
+    }
+
     fn key(&self, kind: &str, id: &str) -> String {
         let prefix = &self.prefix;
         if self.hash_tags {
@@ -97,6 +105,15 @@ impl RedisOptions {
             format!("{prefix}:{kind}:{id}")
         }
     }
+}
+
+const HOUR_SECONDS: u64 = 60 * 60;
+/// The longest window of counts: 31 days, as long as marks live by default.
+const MAX_HOURS: u64 = 31 * 24;
+
+/// The hours since 1970.
+fn hour() -> u64 {
+    u64::try_from(Clock::system().seconds()).unwrap_or(0) / HOUR_SECONDS
 }
 
 impl RedisLeases {
@@ -135,6 +152,8 @@ impl Ledger for RedisLeases {
 
     const GUARANTEE: Guarantee = Guarantee::AtLeastOnce;
 
+    const KEEPS_COUNTS: bool = true;
+
     async fn claim(&self, event: &Event, wait_timeout: Duration) -> Result<Claim<OwnedLease>, LedgerError> {
         let hold = RedisLease::new(self, event, owner_token()?);
         claim(Arc::new(hold), self.options.times, wait_timeout, &self.expired).await
@@ -160,6 +179,25 @@ impl Ledger for RedisLeases {
             error: text(&note, "error"),
             failed_at: text(&note, "failedAt"),
         }))
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        let [new, duplicates] = seen.stored();
+        let mut counting = self.scripts.count.key(self.options.counts_key(hour()));
+        let marks = u64::try_from(self.options.times.marks.as_millis()).unwrap_or(u64::MAX);
+        counting.arg(new).arg(duplicates).arg(marks).arg(format!("{:032x}", owner_token()?));
+        let counted: Result<String, _> = self.wire.run(&counting).await;
+        counted.map(drop).map_err(LedgerError::Unavailable)
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        let (now, hours) = (hour(), within.as_secs().div_ceil(HOUR_SECONDS).clamp(1, MAX_HOURS));
+        let mut asking = self.scripts.counts.key(self.options.counts_key(now));
+        for back in 1..hours {
+            asking.key(self.options.counts_key(now.saturating_sub(back)));
+        }
+        let counts: (i64, i64) = self.wire.run(&asking).await.map_err(LedgerError::Unavailable)?;
+        Ok(DuplicateRate::from_stored([counts.0, counts.1]))
     }
 
     /// Always 0: Redis removes expired marks itself.

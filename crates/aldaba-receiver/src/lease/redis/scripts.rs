@@ -1,5 +1,5 @@
 //! The operations of a lease, each one script and so atomic. The keys are those of the lock and the mark; the first
-//! argument is the owner's value of the lock. Two more scripts store and read failures.
+//! argument is the owner's value of the lock. More scripts store and read failures and counts.
 
 use redis::Script;
 
@@ -11,6 +11,8 @@ pub(super) struct Scripts {
     pub(super) release: Script,
     pub(super) note: Script,
     pub(super) failure: Script,
+    pub(super) count: Script,
+    pub(super) counts: Script,
 }
 
 pub(super) const GRANTED: &str = "granted";
@@ -30,6 +32,8 @@ impl Scripts {
             release: Script::new(RELEASE),
             note: Script::new(NOTE),
             failure: Script::new(FAILURE),
+            count: Script::new(COUNT),
+            counts: Script::new(COUNTS),
         }
     }
 }
@@ -95,4 +99,26 @@ if lock == ARGV[1] then
 end
 if lock or redis.call('EXISTS', KEYS[2]) == 1 then return 'taken' end
 return 'lapsed'
+";
+
+/// KEYS: the counts of this hour. ARGV: new events, duplicates, their life in ms, a token of this call: it may be repeated
+/// after a lost answer.
+const COUNT: &str = r"
+if redis.call('HGET', KEYS[1], 'last') == ARGV[4] then return 'ok' end
+redis.call('HINCRBY', KEYS[1], 'new', ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'duplicates', ARGV[2])
+redis.call('HSET', KEYS[1], 'last', ARGV[4])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 'ok'
+";
+
+/// KEYS: the counts of hours.
+const COUNTS: &str = r"
+local new, duplicates = 0, 0
+for _, key in ipairs(KEYS) do
+  local found = redis.call('HMGET', key, 'new', 'duplicates')
+  new = new + tonumber(found[1] or 0)
+  duplicates = duplicates + tonumber(found[2] or 0)
+end
+return {new, duplicates}
 ";

@@ -2,7 +2,7 @@ use super::connection::Connection;
 use super::errors::{in_table, unavailable};
 use super::transaction::PostgresTransaction;
 use crate::transactional::{EventLocks, InvalidTable, Keep, PostgresStatements, Table};
-use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
+use crate::{Claim, DuplicateRate, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use std::fmt;
 use std::time::Duration;
@@ -133,6 +133,8 @@ impl Ledger for PostgresLedger {
 
     const GUARANTEE: Guarantee = Guarantee::ExactlyOnceEffect;
 
+    const KEEPS_COUNTS: bool = true;
+
     async fn claim(
         &self,
         event: &Event,
@@ -148,7 +150,27 @@ impl Ledger for PostgresLedger {
         if let Err(error) = self.clean_all(&self.statements.clean_failures, seconds).await {
             tracing::debug!(%error, "old failures were not removed");
         }
+        let age: [(&(dyn ToSql + Sync), Type); 1] = [(&seconds, Type::FLOAT8)];
+        if let Err(error) = self.execute(&self.statements.clean_counts, &age).await {
+            tracing::debug!(%error, "old counts were not removed");
+        }
         Ok(removed)
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        let [new, duplicates] = seen.stored();
+        let parameters = [(&new as _, Type::INT8), (&duplicates as _, Type::INT8)];
+        self.execute(&self.statements.count, &parameters).await.map(drop)
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        let seconds = within.min(MAX_AGE).as_secs_f64();
+        let connection = Connection::take(&self.pool).await?;
+        let found =
+            connection.query_typed_opt(&self.statements.counts, &[(&seconds as _, Type::FLOAT8)]).await;
+        let found = found.map_err(|error| in_table(&error))?;
+        connection.give_back();
+        Ok(found.map(|row| DuplicateRate::from_stored([row.get(0), row.get(1)])).unwrap_or_default())
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {

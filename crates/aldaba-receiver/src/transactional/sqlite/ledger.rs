@@ -3,7 +3,7 @@ use super::errors::unavailable;
 use super::file::{File, Setup};
 use super::transaction::SqliteTransaction;
 use crate::transactional::{Deadline, EventLocks, InvalidTable, Keep, SqliteStatements, Table};
-use crate::{Claim, Event, FailedEvent, Guarantee, Ledger, LedgerError};
+use crate::{Claim, DuplicateRate, Event, FailedEvent, Guarantee, Ledger, LedgerError};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use std::fmt;
 use std::path::Path;
@@ -105,6 +105,19 @@ impl SqliteLedger {
         .await
     }
 
+    /// Runs a short statement with the write lock.
+    async fn upkeep<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, LedgerError> {
+        let writer = self.writer(&Deadline::after(UPKEEP_TIMEOUT)).await?;
+        self.write(writer, move |connection| {
+            connection.busy_timeout(UPKEEP_TIMEOUT)?;
+            run(connection)
+        })
+        .await
+    }
+
     /// Removes old marks or old failures; returns their number.
     async fn clean_all(&self, statement: &str, modifier: &str) -> Result<u64, LedgerError> {
         let mut removed = 0;
@@ -123,6 +136,8 @@ impl Ledger for SqliteLedger {
 
     const GUARANTEE: Guarantee = Guarantee::ExactlyOnceEffect;
 
+    const KEEPS_COUNTS: bool = true;
+
     async fn claim(
         &self,
         event: &Event,
@@ -138,7 +153,26 @@ impl Ledger for SqliteLedger {
         if let Err(error) = self.clean_all(&self.statements.clean_failures, &modifier).await {
             tracing::debug!(%error, "old failures were not removed");
         }
+        let clean = self.statements.clean_counts.clone();
+        if let Err(error) = self.upkeep(move |connection| connection.execute(&clean, [modifier])).await {
+            tracing::debug!(%error, "old counts were not removed");
+        }
         Ok(removed)
+    }
+
+    async fn count(&self, seen: DuplicateRate) -> Result<(), LedgerError> {
+        let count = self.statements.count.clone();
+        self.upkeep(move |connection| connection.execute(&count, seen.stored())).await.map(drop)
+    }
+
+    async fn counts(&self, within: Duration) -> Result<DuplicateRate, LedgerError> {
+        let counts = self.statements.counts.clone();
+        let modifier = format!("-{:.3} seconds", within.min(MAX_AGE).as_secs_f64());
+        self.upkeep(move |connection| {
+            connection.query_row(&counts, [modifier], |row| Ok([row.get(0)?, row.get(1)?]))
+        })
+        .await
+        .map(DuplicateRate::from_stored)
     }
 
     async fn note_failure(&self, event: &Event, error: &str) -> Result<(), LedgerError> {

@@ -166,7 +166,7 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.ask(&caller).application(&key).await?;
-    let once = pending.once(caller.org(), &[]);
+    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace().shared());
     let body = pending.read().await?;
     let mut fields = body.text().fields()?;
     fields.refuse_others(FIELDS);
@@ -225,7 +225,7 @@ async fn create(
         key: None,
         headers: EndpointHeaders::default(),
         job: Some(job_id.clone()),
-        event: NewEvent { once, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
+        event: NewEvent { once, trace, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
     };
     let (sent, _) = api.engine.dispatch(&application.by_id(), new).await.map_err(|error| match error {
         // The schema's problems lie in fields of the request, which have the same names.

@@ -286,9 +286,10 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.ask(&caller).application(&key).await?;
-    let once = pending.once(caller.org(), &[]);
+    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace().shared());
     let body = pending.read().await?;
-    let (dispatch, payload) = read(&api, caller.org(), &body, once)?;
+    let (mut dispatch, payload) = read(&api, caller.org(), &body, once)?;
+    dispatch.event.trace = trace;
     let (sent, endpoint_id) = api.engine.dispatch(&application.by_id(), dispatch.clone()).await?;
     if let SendReceipt::Repeated { message } = sent
         && let Some(before) = application.find_dispatch(message).await?

@@ -16,7 +16,7 @@ use crate::questions::{Missing, is_operational};
 use crate::token::Caller;
 use aldaba_api::{EventTypePatch, EventTypeState, EventTypeUpdate, NewEventType};
 use aldaba_engine::{ChangeError, PutOutcome};
-use aldaba_store::{EventType, Order};
+use aldaba_store::{EventType, Order, panic_message};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -224,7 +224,9 @@ pub(crate) async fn apart<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|cause| {
-        tracing::error!(%cause, "reading a request has panicked");
+        // Not the error's own text: it quotes the panic, which may hold a part of the request.
+        let message = cause.try_into_panic().map_or_else(|_| String::new(), |panic| panic_message(&*panic));
+        tracing::error!(message, "reading a request has panicked");
         Err(Error::server())
     })
 }

@@ -13,7 +13,7 @@ use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_api::read::UnknownFields;
 use aldaba_delivery::MessageId;
-use aldaba_engine::{IdempotencyDigest, NewEvent, SendReceipt};
+use aldaba_engine::{EventTrace, IdempotencyDigest, NewEvent, SendReceipt};
 use aldaba_store::ApplicationRef;
 use axum::extract::State;
 use axum::response::Response;
@@ -109,7 +109,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&key).await?;
-    let once = pending.once(application.org, &[]);
+    let (once, trace) = (pending.once(application.org, &[]), pending.trace().shared());
     let body =
         pending.up_to(MAX_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(body.text())?;
@@ -124,7 +124,7 @@ async fn create(
             Ok(input) => {
                 // Each message derives its key from the request's: a repeat finds the accepted messages, and tries
                 // the others.
-                events.push(event(input, idempotency::of_item(once, place)));
+                events.push(event(input, idempotency::of_item(once, place), trace));
                 places.push(place);
                 results.push(None);
             }
@@ -184,7 +184,7 @@ fn parse(message: BodyText<'_>, most_payload: usize) -> Result<MessageIn<'_>, Er
     Ok(input)
 }
 
-fn event(input: MessageIn<'_>, once: IdempotencyDigest) -> NewEvent {
+fn event(input: MessageIn<'_>, once: IdempotencyDigest, trace: EventTrace) -> NewEvent {
     NewEvent {
         event_type: (&*input.event_type).into(),
         payload: Bytes::copy_from_slice(input.body()),
@@ -199,5 +199,6 @@ fn event(input: MessageIn<'_>, once: IdempotencyDigest) -> NewEvent {
         source: None,
         only_for: None,
         once,
+        trace,
     }
 }

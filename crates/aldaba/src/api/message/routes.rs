@@ -50,6 +50,9 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
+/// How traces name the route of a message.
+const TRACED_ROUTE: &str = "POST /api/v1/app/{app_id}/msg";
+
 /// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a
 /// gigabyte.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
@@ -129,7 +132,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Error> {
     ids::name(&key).map_err(|message| Problem::value(&["path", "app_id_or_uid"], message))?;
     let which = api.ask(&caller).application_ref(key).await?;
-    let once = pending.once(caller.org(), &[]);
+    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace());
     let body = pending.read().await?;
     let input = match MessageIn::parse(body.text(), api.limits.payload) {
         Ok(input) => input,
@@ -159,6 +162,7 @@ pub(crate) async fn create(
         source: None,
         only_for: None,
         once,
+        trace: trace.event(),
     };
     let inline = match input.application {
         None => None,
@@ -197,7 +201,11 @@ pub(crate) async fn create(
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
     match sent {
-        SendReceipt::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
+        SendReceipt::New { message, at, deliver_at } => {
+            let answer = answer(message, at, deliver_at);
+            api.engine.tracer().answered(&trace, TRACED_ROUTE, message, StatusCode::ACCEPTED.as_u16());
+            Ok(answer)
+        }
         SendReceipt::Repeated { message } => {
             let application = api.ask(&caller).application(&which.key).await?;
             match application.find_message(&message.to_string()).await? {

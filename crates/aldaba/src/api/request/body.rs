@@ -9,7 +9,7 @@ use crate::config::Limits;
 use crate::token::Caller;
 use aldaba_api::read::{ApiRequest, Fields, Parsed, Problems, UnknownFields};
 use aldaba_delivery::OrgId;
-use aldaba_engine::IdempotencyDigest;
+use aldaba_engine::{IdempotencyDigest, RequestTrace};
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -40,6 +40,7 @@ pub(crate) struct Pending {
     progress: Duration,
     unknown: UnknownFields,
     memory: HeldMemory,
+    trace: RequestTrace,
 }
 
 const OF_REQUESTS: &str = "the setting `payload_bytes` and 64 KiB. Send less, or raise the setting";
@@ -121,7 +122,8 @@ impl FromRequest<Api> for Pending {
         let limit = api.limits.payload + MAX_ENVELOPE_BYTES;
         let memory = api.request_memory.enter(parts.extensions.get::<Caller>().map(Holder::from));
         let (progress, unknown) = (api.limits.progress, api.limits.unknown_fields);
-        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, memory })
+        let trace = api.engine.tracer().request(&parts.headers);
+        Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, memory, trace })
     }
 }
 
@@ -130,8 +132,15 @@ impl Pending {
     pub(crate) fn at_source(request: Request, api: &Api, holder: Holder) -> Self {
         let memory = api.request_memory.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
+        // Who calls is a stranger, who must not decide what is traced here.
+        let trace = RequestTrace::default();
         let (body, unknown) = (request.into_body(), UnknownFields::Ignore);
-        Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, memory }
+        Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, memory, trace }
+    }
+
+    /// The trace of the request.
+    pub(crate) fn trace(&self) -> RequestTrace {
+        self.trace
     }
 
     /// The digest by which repeats are known, if the request has an `idempotency-key`. `ids`: see

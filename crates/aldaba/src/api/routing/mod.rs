@@ -2,4 +2,5 @@
 
 pub(crate) mod auth;
 pub(crate) mod nearest_route;
+pub(crate) mod request_log;
 pub(crate) mod route;

@@ -1,3 +1,7 @@
+mod readiness;
+
+pub(crate) use readiness::StoreProbe;
+
 use crate::api::Api;
 use crate::api::request::json;
 use crate::api::routing::auth::Access;
@@ -8,6 +12,8 @@ use aldaba_store::RestartedTask;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use readiness::ReadinessReport;
+use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -18,6 +24,15 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<HealthReport>(StatusCode::OK)
             .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE)
             .any_query(),
+        Route::get("/health/live", Access::Open, live)
+            .named("v1.health.live", "Shows that the server responds; it depends on nothing else")
+            .answers::<LivenessReport>(StatusCode::OK)
+            .any_query(),
+        Route::get("/health/ready", Access::Open, readiness::check)
+            .named("v1.health.ready", "Shows whether messages are accepted and delivered, check by check")
+            .answers::<ReadinessReport>(StatusCode::OK)
+            .answers::<ReadinessReport>(StatusCode::SERVICE_UNAVAILABLE)
+            .any_query(),
         Route::get("/health/ping", Access::Open, ping)
             .named("v1.health.ping", "Responds")
             .answers_nothing()
@@ -26,6 +41,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.admin.redrive-dlq", "Does nothing: the server has no queue of failed internal work")
             .answers_nothing(),
     ]
+}
+
+#[derive(Serialize, ToSchema)]
+struct LivenessReport {
+    /// Always `ok`.
+    status: &'static str,
 }
 
 #[derive(ToSchema)]
@@ -142,4 +163,9 @@ fn clock(api: &Api) -> Option<Value> {
 
 pub(crate) async fn ping() -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+/// Touches nothing that could be slow.
+async fn live() -> Response {
+    json::answer(StatusCode::OK, &LivenessReport { status: "ok" })
 }

@@ -1,0 +1,6 @@
+//! What an operator sees of the server: logs, traces and health.
+
+pub(crate) mod canaries;
+pub(crate) mod logs;
+pub(crate) mod readiness;
+pub(crate) mod traces;
