@@ -215,7 +215,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
         for pair in probes.windows(2) {
             assert!(pair[1].since(pair[0]) >= Duration::from_secs(32), "beside a probe: {pair:?}");
         }
-        let held = world.engine.held_hosts(org(), None).await;
+        let held = world.engine.held_hosts(org(), None);
         assert_eq!((held.len(), held[0].why.as_str()), (1, "HTTP 503"));
         assert!(matches!(held[0].key.scope, GateScope::Application(_)));
         assert_eq!(held[0].backlog, GateBacklog { lanes: 50, deliveries: 50 * 24 });
@@ -232,7 +232,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
                 assert!(matches!(delivery.state, DeliveryState::Delivered { .. }), "{delivery:?}");
             }
         }
-        assert!(world.engine.held_hosts(org(), None).await.is_empty());
+        assert!(world.engine.held_hosts(org(), None).is_empty());
     });
 }
 
@@ -247,7 +247,7 @@ fn a_manually_opened_gate_releases_deliveries_on_a_ramp() {
         world.set_down(&["https://shared.example/"]);
         world.send("ours").await;
         tokio::time::sleep(HOUR).await;
-        let held = world.engine.held_hosts(org(), None).await;
+        let held = world.engine.held_hosts(org(), None);
         let until = held[0].gate.held_until.expect("held");
         world.set_down(&[]);
         world.send("ours").await;
