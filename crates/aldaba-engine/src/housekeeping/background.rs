@@ -16,6 +16,7 @@
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
 //! | `connection-ages` | closes idle connections to receivers | goes on with the next tick |
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
+//! | `clock-requests` | does `aldaba clock trust` (in the server) | looks for the request again |
 //!
 //! A restarted task waits first, longer each time ([`Restarts`]). The log has an error with its name, and
 //! `GET /api/v1/health` lists it until it has run well for a while. The threads of the store are supervised by the store.
