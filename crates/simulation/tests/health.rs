@@ -442,7 +442,8 @@ fn b4_a_delivery_ends_by_its_stop_date_though_a_slow_receiver_uses_up_a_cap() {
             }
             world.send("first").await;
             tokio::time::sleep(SECOND).await;
-            let (waits, begun) = (world.send("second").await, world.now());
+            let begun = world.now();
+            let waits = world.send("second").await;
             tokio::time::sleep(MINUTE).await;
             let (_, state) = world.state(waits).await;
             assert!(matches!(state, DeliveryState::Waiting { .. }), "{state:?}");

@@ -173,11 +173,11 @@ async fn a_clock_that_was_20_hours_ahead_at_the_start_is_followed_once_it_is_cor
         jiff::Timestamp::from_millisecond(now + hours * HOUR).unwrap().to_string()
     };
     let path = format!("/app/{app}/msg");
-    let later = json!({"eventType": "a", "payload": {}, "deliverAt": moment(1)});
-    server.client.post(&path, later.to_string()).await.expect(202);
     let sooner = json!({"eventType": "b", "payload": {}});
     server.client.post(&path, sooner.to_string()).await.expect(202);
     receiver.next().await;
+    let later = json!({"eventType": "a", "payload": {}, "deliverAt": moment(1)});
+    server.client.post(&path, later.to_string()).await.expect(202);
     rounds_pass(ROUNDS / 3).await;
     assert!(due_in(&server, &app).await > 3500, "what is asked for in an hour is not sent before");
     server.client.with_token(&token).get(&format!("/app/{app}")).await.expect(200);
