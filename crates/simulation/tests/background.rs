@@ -1,12 +1,12 @@
-//! Background tasks that panic: the real engine on a simulated clock, with a store whose reads panic.
+//! Background tasks that panic: the real engine on a simulated clock, with a store whose reads and writes panic.
 
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{OrgId, Outcome, Reason, ResponseHead, Timestamp};
 use aldaba_engine::{
-    Directory, Engine, NewApplication, NewEvent, Options, Parts, Policies, SendReceipt, Sending, Transport,
-    Vault, WireRequest, WireResponse,
+    Directory, Engine, NewApplication, NewEvent, NewKey, Options, Parts, Policies, SendReceipt, Sending,
+    Transport, Vault, WireRequest, WireResponse, make_key,
 };
-use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig};
+use aldaba_store::{Actor, ApplicationRef, DeliveryState, EndpointConfig, KeyScope};
 use bytes::Bytes;
 use simulation::entropy::{Dice, SeededEntropy};
 use simulation::process::Process;
@@ -61,7 +61,7 @@ async fn message(engine: &Engine, host: &str, deliver_at: Option<Timestamp>) -> 
 async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_well() {
     let process = Process::new(0, START);
     let active = Span { from: START, to: START + 20 * MINUTE };
-    let faults = Faults { active, panicking_reads: 100, ..Faults::none() };
+    let faults = Faults { active, panicking_reads: 100, panicking_writes: 100, ..Faults::none() };
     let (disk, log) = (Arc::default(), Arc::default());
     let store = SimStore::start(disk, log, process.clone(), faults, Dice::new(7));
     let parts = Parts {
@@ -73,12 +73,18 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
         policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
     };
     let engine = Engine::start(parts, Options::default()).await.expect("it starts");
+    let new = NewKey { org: ORG, app: None, name: "a key".into(), scope: KeyScope::Send, expires_at: None };
+    let (key, _) = make_key(new, START, &SeededEntropy::new(Dice::new(9)));
+    let (keys, digest) = (&engine.credentials().keys, key.digest);
+    keys.put(key);
+    keys.find(&digest).expect("the key").used(process.now());
     let taken = message(&engine, "up", None).await;
     let left = message(&engine, "later", Some(START + 600 * MINUTE)).await;
     process.sleep_until(START + 2 * MINUTE).await;
     let restarted = engine.restarted_tasks();
     let names: Vec<_> = restarted.iter().map(|task| task.name).collect();
-    assert_eq!(names, ["operational-webhooks", "orphans", "places", "retention", "stop-dates", "sweep"]);
+    let expected = ["clock-watch", "due-times", "operational-webhooks", "orphans", "places", "retention"];
+    assert_eq!(names, [&expected[..], &["stop-dates", "sweep"]].concat());
     assert!(
         matches!(state(&engine, &taken).await, DeliveryState::Delivered { .. }),
         "lanes need none of them"
@@ -88,8 +94,13 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
 
     process.sleep_until(START + 20 * MINUTE).await;
     for task in engine.restarted_tasks() {
-        // Pauses of 1, 2, 4, 8, 16, 32 and then 60 s, and a minute between two rounds of retention.
-        let expected = if task.name == "retention" { 8..=16 } else { 20..=30 };
+        // Pauses of 1, 2, 4, 8, 16, 32 and then 60 s, a minute between two rounds of retention, and five between two looks
+        // at the uses of keys.
+        let expected = match task.name {
+            "retention" => 8..=16,
+            "key-uses" => 3..=3,
+            _ => 20..=30,
+        };
         assert!(expected.contains(&task.restarts), "{task:?}");
     }
     assert!(matches!(state(&engine, &left).await, DeliveryState::Waiting { .. }), "nobody could end it");
@@ -97,7 +108,8 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     process.sleep_until(START + 22 * MINUTE).await;
     let ended = state(&engine, &left).await;
     assert!(matches!(ended, DeliveryState::Dead { reason: Reason::Cancelled, .. }), "{ended:?}");
-    assert_eq!(engine.restarted_tasks().len(), 6, "they have not run well for long enough");
+    assert!(engine.restarted_tasks().iter().any(|task| task.name == "key-uses"));
+    assert_eq!(engine.restarted_tasks().len(), 9, "they have not run well for long enough");
 
     process.sleep_until(START + 33 * MINUTE).await;
     assert_eq!(engine.restarted_tasks(), []);

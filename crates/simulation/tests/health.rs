@@ -21,6 +21,7 @@ use std::time::Duration;
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const QUICKLY: Duration = Duration::from_millis(5);
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -60,6 +61,11 @@ impl World {
     }
 
     async fn with(faults: Faults) -> Self {
+        let options = Options { max_sleep: HOUR * 10_000, ..Options::default() };
+        Self::on(faults, options, &Overrides::default()).await
+    }
+
+    async fn on(faults: Faults, options: Options, overrides: &Overrides) -> Self {
         let process = Process::new(0, START);
         let (disk, log) = (Arc::default(), Arc::default());
         let store: Arc<dyn Store> =
@@ -69,12 +75,11 @@ impl World {
         let parts = Parts {
             store: store.clone(),
             transport: receivers.clone(),
-            clock: process.clock.clone(),
+            clock: process.machine.clone(),
             entropy: Arc::new(SeededEntropy::new(Dice::new(8))),
             vault: Vault::new([9; 32]),
-            policies: Policies::new(&Overrides::default()).expect("the built-in policies are valid"),
+            policies: Policies::new(overrides).expect("the built-in policies are valid"),
         };
-        let options = Options { max_sleep: HOUR * 10_000, ..Options::default() };
         let engine = Engine::start(parts, options).await.expect("it starts");
         Self { engine, store, receivers, process }
     }
@@ -201,7 +206,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
         for pair in probes.windows(2) {
             assert!(pair[1].since(pair[0]) >= Duration::from_secs(32), "beside a probe: {pair:?}");
         }
-        let held = world.engine.held_hosts(org(), None).await;
+        let held = world.engine.held_hosts(org(), None);
         assert_eq!((held.len(), held[0].why.as_str()), (1, "HTTP 503"));
         assert!(matches!(held[0].key.scope, GateScope::Application(_)));
         assert_eq!(held[0].backlog, GateBacklog { lanes: 50, deliveries: 50 * 24 });
@@ -218,7 +223,7 @@ fn b2_a_host_with_50_endpoints_gets_only_probes_while_it_is_away_and_a_ramp_when
                 assert!(matches!(delivery.state, DeliveryState::Delivered { .. }), "{delivery:?}");
             }
         }
-        assert!(world.engine.held_hosts(org(), None).await.is_empty());
+        assert!(world.engine.held_hosts(org(), None).is_empty());
     });
 }
 
@@ -233,7 +238,7 @@ fn a_manually_opened_gate_releases_deliveries_on_a_ramp() {
         world.set_down(&["https://shared.example/"]);
         world.send("ours").await;
         tokio::time::sleep(HOUR).await;
-        let held = world.engine.held_hosts(org(), None).await;
+        let held = world.engine.held_hosts(org(), None);
         let until = held[0].gate.held_until.expect("held");
         world.set_down(&[]);
         world.send("ours").await;
@@ -384,6 +389,57 @@ fn held_deliveries_expire_after_30_days() {
         assert!(matches!(world.state(second).await.1, DeliveryState::Delivered { .. }));
         assert_eq!(world.receivers.log.lock().len(), 1);
     });
+}
+
+#[test]
+fn held_deliveries_do_not_expire_by_a_clock_that_is_not_trusted() {
+    simulated(async {
+        let options = Options { max_sleep: MINUTE, ..Options::default() };
+        let world = World::on(Faults::none(), options, &Overrides::default()).await;
+        world.application("ours").await;
+        let endpoint = world.endpoint("ours", "https://off.example/", "quick").await;
+        world.set_disabled(endpoint, true).await;
+        let message = world.send("ours").await;
+        tokio::time::sleep(MINUTE).await;
+        world.process.machine.set_offset(400 * 24 * 3_600_000);
+        tokio::time::sleep(HOUR * 20).await;
+        let (_, state) = world.state(message).await;
+        assert!(matches!(state, DeliveryState::Waiting { .. }), "{state:?}");
+        world.engine.trust_clock().await.expect("it is noted");
+        tokio::time::sleep(HOUR).await;
+        let (attempts, state) = world.state(message).await;
+        assert!(matches!(state, DeliveryState::Dead { reason: Reason::Expired, .. }), "{state:?}");
+        assert_eq!(attempts, 0);
+    });
+}
+
+#[test]
+fn b4_a_delivery_ends_by_its_stop_date_though_a_slow_receiver_uses_up_a_cap() {
+    let overall = Options { in_flight: 1, ..Options::default() };
+    let of_origin = Options { requests_per_origin: 1, ..Options::default() };
+    for options in [overall, of_origin] {
+        simulated(async {
+            let overrides = Overrides { stop_after: MINUTE * 2, ..Overrides::default() };
+            let world = World::on(Faults::none(), options, &overrides).await;
+            *world.receivers.takes.lock() = HOUR;
+            for app in ["first", "second"] {
+                world.application(app).await;
+                world.endpoint(app, &format!("https://shared.example/{app}"), "persistent").await;
+            }
+            world.send("first").await;
+            tokio::time::sleep(SECOND).await;
+            let begun = world.now();
+            let waits = world.send("second").await;
+            tokio::time::sleep(MINUTE).await;
+            let (_, state) = world.state(waits).await;
+            assert!(matches!(state, DeliveryState::Waiting { .. }), "{state:?}");
+            tokio::time::sleep(MINUTE * 2).await;
+            assert_eq!(world.requests("https://", START).len(), 1, "the cap is one request");
+            let (attempts, state) = world.state(waits).await;
+            let DeliveryState::Dead { at, reason: Reason::StopDate } = state else { panic!("{state:?}") };
+            assert!(attempts == 0 && at.since(begun) >= MINUTE * 2, "{attempts} {:?}", at.since(begun));
+        });
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
 use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
-use crate::scheduling::Inbox;
+use crate::scheduling::{HeldList, Inbox};
 use crate::traces::TraceExport;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault};
 use aldaba_delivery::AppId;
@@ -52,6 +52,7 @@ struct EngineParts {
     clock: Arc<dyn Clock>,
     entries: Entries,
     inbox: Inbox,
+    held: HeldList,
     failed: watch::Sender<bool>,
     explaining: BlockingPool,
     commit_timeout: Option<Duration>,

@@ -21,9 +21,9 @@ impl Engine {
     }
 
     /// The held origins of an organization, by origin and scope. How much each holds is counted for the organization or for one
-    /// application.
-    pub async fn held_hosts(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
-        self.0.inbox.ask(|answer| SchedulingQuestion::HeldHosts(org, app, answer)).await.unwrap_or_default()
+    /// application. It waits for nothing.
+    pub fn held_hosts(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
+        self.0.held.of(org, app)
     }
 
     /// Why deliveries are pending, as far as only memory knows.

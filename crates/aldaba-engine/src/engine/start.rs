@@ -172,6 +172,7 @@ impl Engine {
             sequencing_needed: sequencing_needed.clone(),
             max_sleep: options.max_sleep,
         };
+        let held = gates.held();
         let mut scheduler = Scheduler::new(options.clone(), gates);
         scheduler.trust = trust.clone();
         let expirer = Expirer {
@@ -277,6 +278,7 @@ impl Engine {
             clock,
             entries,
             inbox,
+            held,
             failed,
             explaining: BlockingPool::new(),
             commit_timeout: options.commit_timeout,

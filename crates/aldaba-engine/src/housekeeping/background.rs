@@ -17,6 +17,7 @@
 //! | `trace-export` | sends spans to the collector | goes on |
 //! | `connection-ages` | closes idle connections to receivers | goes on with the next tick |
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
+//! | `clock-requests` | does `aldaba clock trust` (in the server) | looks for the request again |
 //!
 //! A restarted task waits first, longer each time ([`Restarts`]). The log has an error with its name, and
 //! `GET /api/v1/health` lists it until it has run well for a while. The threads of the store are supervised by the store.

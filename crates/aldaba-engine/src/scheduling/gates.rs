@@ -1,16 +1,17 @@
 //! The gates of all origins, and the lanes that they hold.
 
 mod gate_table;
+mod held_list;
 #[cfg(test)]
 mod tests;
 mod tracked_gate;
 
 pub(crate) use gate_table::GateLimits;
+pub(crate) use held_list::HeldList;
 pub use tracked_gate::GateBacklog;
 
 use crate::delivering::AttemptRequest;
 use crate::delivering::Target;
-use crate::scheduling::held_hosts::HeldHost;
 use crate::scheduling::lane::{FixedMap, Ramp};
 use crate::scheduling::wait_reasons::{HostHold, WaitQuestion};
 use aldaba_delivery::{
@@ -72,6 +73,7 @@ impl Gates {
             // A probe ended with the process that sent it.
             tracked.gate = gate.without_probe();
             tracked.why = why;
+            gates.table.publish(&key);
             while let Some(key) = gates.table.surplus(key.org)
                 && let Some(tracked) = gates.table.remove(&key)
             {
@@ -89,20 +91,9 @@ impl Gates {
         }
     }
 
-    /// The closed and probing gates of an organization, by origin and scope. How much each holds is counted for the whole
-    /// organization or for one application.
-    pub(crate) fn held(&self, org: OrgId, app: Option<AppId>) -> Vec<HeldHost> {
-        let held = self.table.of(org).filter(|(_, tracked)| tracked.gate.held_until.is_some());
-        let mut hosts: Vec<_> = held
-            .map(|(key, tracked)| HeldHost {
-                key: key.clone(),
-                gate: tracked.gate.clone(),
-                why: tracked.why.clone(),
-                backlog: tracked.held.count(app),
-            })
-            .collect();
-        hosts.sort_by(|a, b| a.key.cmp(&b.key));
-        hosts
+    /// The closed and probing gates, for readers.
+    pub(crate) fn held(&self) -> HeldList {
+        self.table.held.clone()
     }
 
     /// An operator has opened a gate. Returns the lanes that it held.
@@ -152,6 +143,7 @@ impl Gates {
             if admission == GateAdmission::Probe {
                 tracked.gate.probing = true;
                 tracked.prober = Some(request.head);
+                self.table.publish(key);
             }
         }
         Passage::Open
@@ -301,6 +293,8 @@ impl Gates {
         tracked.gate = gate;
         if tracked.gate.is_clear() && tracked.ramp.is_none() && !tracked.opened_by_operator {
             self.table.remove(key);
+        } else {
+            self.table.publish(key);
         }
         while let Some(surplus) = self.table.surplus(key.org) {
             self.forget(&surplus, changes);

@@ -20,7 +20,7 @@ pub(crate) use dispatcher::{
 };
 pub(crate) use expiry::Expirer;
 pub use gates::GateBacklog;
-pub(crate) use gates::{GATE_RETENTION, GateLimits, Gates};
+pub(crate) use gates::{GATE_RETENTION, GateLimits, Gates, HeldList};
 pub use held_hosts::HeldHost;
 pub(crate) use lane::{FixedMap, LaneClass};
 pub use scheduler::SchedulingProgress;

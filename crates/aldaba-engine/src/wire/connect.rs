@@ -1,7 +1,7 @@
 use super::connect_error::{ConnectError, NO_LOCAL_RESOURCES};
+use super::deadline::{not_connected, with_deadline};
 use super::dns::{OVERLOADED, Resolver};
 use super::guard::Guard;
-use super::instant_after;
 use super::proxy::Proxy;
 use super::stream::{Socket, WireStream};
 use super::target::{TargetHost, WireTarget};
@@ -27,10 +27,6 @@ const FALLBACK_DELAY: Duration = Duration::from_millis(250);
 /// The most parallel connection attempts for one name.
 const MAX_CONCURRENT_CONNECTS: usize = 4;
 
-/// How late the timer of a deadline may fire. If it fires later, this process was stalled and the receiver
-/// is not at fault.
-const MAX_TIMER_DELAY: Duration = Duration::from_secs(1);
-
 /// Opens connections to receivers.
 pub(super) struct Connector {
     pub(super) guard: Guard,
@@ -50,9 +46,9 @@ impl Connector {
     ) -> Result<WireStream, AttemptFailure> {
         let addresses = match timeout_at(deadline, self.allowed_addresses(&target.host)).await {
             Ok(addresses) => addresses?,
-            // Either the receiver's name server or ours is silent.
-            Err(_) if self.resolver.is_down().await => return Err(super::dns::resolver_down()),
-            Err(_) => return Err(deadline_failure(deadline, "resolving the host name")),
+            Err(_) => {
+                return Err(self.not_connected(&target.host, deadline, "resolving the host name").await);
+            }
         };
         let socket = match &self.proxy {
             None => with_deadline(deadline, "connecting", connect_any(&addresses, target.port)).await?,
@@ -64,6 +60,24 @@ impl Connector {
         let name = server_name(target.url)?;
         let handshake = self.tls.handshake(name, socket, http2, identity);
         with_deadline(deadline, "the TLS handshake", handshake).await.map(WireStream::Tls)
+    }
+
+    /// The failure of a request without a connection at its deadline, be it that it connects itself or that it waits for
+    /// another one to connect. Until the name is resolved, either the receiver's name server or ours is silent.
+    pub(super) async fn not_connected(
+        &self,
+        host: &TargetHost,
+        deadline: Instant,
+        step: &'static str,
+    ) -> AttemptFailure {
+        let failure = not_connected(deadline, step);
+        let is_ours = match host {
+            TargetHost::Name(name) if failure.kind == FailureKind::ConnectTimeout => {
+                self.resolver.is_looking_up(name) && self.resolver.is_down().await
+            }
+            TargetHost::Name(_) | TargetHost::Addresses(_) => false,
+        };
+        if is_ours { super::dns::resolver_down() } else { failure }
     }
 
     /// The addresses that may be connected to. One forbidden address rejects all: a name that resolves to
@@ -89,28 +103,7 @@ pub(super) fn forbidden() -> AttemptFailure {
     }
 }
 
-pub(super) async fn with_deadline<T>(
-    deadline: Instant,
-    step: &'static str,
-    work: impl Future<Output = Result<T, AttemptFailure>>,
-) -> Result<T, AttemptFailure> {
-    timeout_at(deadline, work).await.unwrap_or_else(|_| Err(deadline_failure(deadline, step)))
-}
-
-fn deadline_failure(deadline: Instant, step: &'static str) -> AttemptFailure {
-    let now = instant_after(Duration::ZERO);
-    let failure = timed_out(step);
-    match now.saturating_duration_since(deadline) > MAX_TIMER_DELAY {
-        true => AttemptFailure { kind: FailureKind::Unsent, ..failure },
-        false => failure,
-    }
-}
-
-pub(super) fn timed_out(step: &'static str) -> AttemptFailure {
-    AttemptFailure { kind: FailureKind::ConnectTimeout, detail: format!("{step} took too long").into() }
-}
-
-/// ConflictRetry the addresses in order, each with a head start over the next, and takes the first connection.
+/// Tries the addresses in order, each with a head start over the next, and takes the first connection.
 pub(super) async fn connect_any(addresses: &[IpAddr], port: u16) -> Result<Socket, AttemptFailure> {
     let tcp = race_connects(addresses, port, TcpStream::connect::<SocketAddr>).await?;
     // Without this, the last bytes of a request would wait for an acknowledgement.
@@ -201,14 +194,5 @@ mod tests {
             assert!(is_local_exhaustion(&failure));
         }
         assert_eq!(with_errors(&[ECONNREFUSED]).await.kind, FailureKind::Connect);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_fires_far_too_late_is_not_counted_against_the_host() {
-        let deadline = instant_after(Duration::from_secs(5));
-        tokio::time::advance(Duration::from_secs(5)).await;
-        assert_eq!(deadline_failure(deadline, "connecting").kind, FailureKind::ConnectTimeout);
-        tokio::time::advance(Duration::from_secs(20)).await;
-        assert_eq!(deadline_failure(deadline, "connecting").kind, FailureKind::Unsent);
     }
 }

@@ -1,6 +1,7 @@
 //! Sends one request over one connection, by HTTP/1.1 or HTTP/2.
 
-use super::connect::{self, with_deadline};
+use super::connect;
+use super::deadline::{not_answered, with_deadline};
 use super::http1::{ExchangeError, ExchangeResponse, exchange};
 use super::http2::{Http2Connection, StageCell};
 use super::pool::PooledStream;
@@ -12,8 +13,8 @@ use super::route::Route;
 use super::stream::WireStream;
 use super::target::WireTarget;
 use super::{WireState, instant_after};
+use aldaba_delivery::AttemptFailure;
 use aldaba_delivery::policy::Timeouts;
-use aldaba_delivery::{AttemptFailure, FailureKind};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,15 +51,15 @@ impl HopDelivery<'_> {
         self.deadline.min(instant_after(self.timeouts.answer))
     }
 
-    /// Waits in a queue for at most what is left of the connect timeout. `None`: the time ran out.
-    async fn wait_in_queue<T>(&mut self, waiting: impl Future<Output = T>) -> Option<T> {
+    /// Waits in a queue for at most what is left of the connect timeout. The error is the moment at which that ran out.
+    async fn wait_in_queue<T>(&mut self, waiting: impl Future<Output = T>) -> Result<T, Instant> {
         let from = instant_after(Duration::ZERO);
         let deadline = from + self.timeouts.connect.saturating_sub(self.waited);
         let outcome = timeout_at(deadline, waiting).await;
         let waited = instant_after(Duration::ZERO).saturating_duration_since(from);
         self.waited += waited;
         self.deadline += waited;
-        outcome.ok()
+        outcome.map_err(|_| deadline)
     }
 }
 
@@ -124,19 +125,21 @@ impl WireState {
         }
         let mut queued = self.http2_pool.join(route, delivery.timeouts.connect);
         match delivery.wait_in_queue(&mut queued.assignment).await {
-            Some(Ok(Assignment::Http2(permit))) => Ok(PooledConnection::Http2(permit)),
-            Some(Ok(Assignment::Connect(connecting))) => {
+            Ok(Ok(Assignment::Http2(permit))) => Ok(PooledConnection::Http2(permit)),
+            Ok(Ok(Assignment::Connect(connecting))) => {
                 self.connect_for_queue(delivery, route, connecting).await
             }
-            Some(Ok(Assignment::Http1)) => self.http1_connection(delivery, route).await,
-            Some(Ok(Assignment::Failed(failure))) => Err(failure),
-            // The receiver accepts connections, but there were not enough of them: a local limit.
-            None if self.http2_pool.has_progressed(route, &queued) => {
-                Err(stage_timeout(ExchangeStage::Queued))
-            }
-            None => Err(connect::timed_out("connecting")),
+            Ok(Ok(Assignment::Http1)) => self.http1_connection(delivery, route).await,
+            Ok(Ok(Assignment::Failed(failure))) => Err(failure),
             // The pool answers every queued request, so this does not happen.
-            Some(Err(_)) => Err(stage_timeout(ExchangeStage::Queued)),
+            Ok(Err(_)) => Err(not_answered(delivery.deadline, ExchangeStage::Queued)),
+            // The receiver accepts connections, but there were not enough of them: a local limit.
+            Err(deadline) if self.http2_pool.has_progressed(route, &queued) => {
+                Err(not_answered(deadline, ExchangeStage::Queued))
+            }
+            Err(deadline) => {
+                Err(self.connector.not_connected(&delivery.target.host, deadline, "connecting").await)
+            }
         }
     }
 
@@ -219,7 +222,8 @@ impl WireState {
     ) -> Result<ExchangeResponse, ExchangeError> {
         let stage = StageCell::default();
         let exchange = permit.connection.exchange(delivery.hop.http2_head(body.len())?, body, &stage);
-        match timeout_at(delivery.answer_deadline(), exchange).await {
+        let deadline = delivery.answer_deadline();
+        match timeout_at(deadline, exchange).await {
             Ok(Ok(exchanged)) => Ok(exchanged),
             Ok(Err(interrupted)) => {
                 if interrupted.unsent || interrupted.hostile || !permit.connection.is_open() {
@@ -230,7 +234,7 @@ impl WireState {
             Err(_) => {
                 // The connection may be dead: the next request opens a new one.
                 permit.retire();
-                Err(stage_timeout(stage.get()).into())
+                Err(not_answered(deadline, stage.get()).into())
             }
         }
     }
@@ -246,18 +250,14 @@ impl WireState {
         let PooledStream { stream, created_tick } = pooled;
         let progress = Arc::clone(stream.progress());
         let exchange = exchange(stream, delivery.hop.request(body)?);
-        let mut exchanged = match timeout_at(delivery.answer_deadline(), exchange).await {
+        let deadline = delivery.answer_deadline();
+        let mut exchanged = match timeout_at(deadline, exchange).await {
             Ok(exchanged) => exchanged?,
-            Err(_) => return Err(stage_timeout(progress.stage()).into()),
+            Err(_) => return Err(not_answered(deadline, progress.stage()).into()),
         };
         if let Some(stream) = exchanged.reusable.take() {
             self.http1_pool.put_back(route.clone(), PooledStream { stream, created_tick });
         }
         Ok(exchanged)
     }
-}
-
-fn stage_timeout(stage: ExchangeStage) -> AttemptFailure {
-    let kind = if stage == ExchangeStage::Queued { FailureKind::Unsent } else { FailureKind::Timeout };
-    AttemptFailure { kind, detail: stage.timeout_detail().into() }
 }

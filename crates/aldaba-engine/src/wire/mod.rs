@@ -3,11 +3,13 @@
 //! `guard` and `target` check URLs and addresses. `dns`, `connect`, `proxy` and `tls` open the connection.
 //! `deliver` chooses one: `pool` keeps idle HTTP/1.1 connections (`http1`) and shares HTTP/2 ones (`http2`),
 //! with a queue for requests that wait. `progress` limits what a receiver may send and tracks the stage of a
-//! request. `connect_error` separates local errors from network errors. `redirect` follows redirects where
+//! request. `connect_error` separates local errors from network errors, and `deadline` says whose fault a missed
+//! deadline is. `redirect` follows redirects where
 //! the policy allows them.
 
 mod connect;
 mod connect_error;
+mod deadline;
 mod deliver;
 mod dns;
 mod guard;

@@ -5,6 +5,7 @@ use crate::{answer, assert_failed, hasty, options, post, send};
 use aldaba_delivery::FailureKind;
 use aldaba_engine::WireRequest;
 use aldaba_engine::wire::{Wire, WireOptions};
+use futures_util::future::join_all;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,6 +179,15 @@ async fn a_broken_local_resolver_is_not_counted_against_a_host() {
     // Nor if the policy's timeout ends before the lookup fails.
     let response = send(&silent.wire(), hasty("http://third.test/")).await;
     assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
+    // Nor that of a request that waits for another one to connect.
+    let sharing = |n: usize| {
+        let url = format!("https://shared.test:{}/", 443 + n / 8);
+        WireRequest { http2: true, ..hasty(url) }
+    };
+    let wire = silent.wire();
+    for response in join_all((0..16).map(|n| send(&wire, sharing(n)))).await {
+        assert_failed(&response, FailureKind::Unsent, "own name servers do not answer");
+    }
     // One working resolver is enough.
     let working = NameServer::start().await;
     let name_servers = Some(vec![nobody, working.address]);

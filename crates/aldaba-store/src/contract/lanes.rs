@@ -219,7 +219,7 @@ contract! {
             read gates() -> Vec<GateRecord> = |reading| gate::all(reading);
 
             /// Waiting deliveries whose turns come after this one, by turn. `limit`: how many to look at.
-            read future_deliveries(after: LanePosition, limit: usize) -> Vec<FutureDelivery>
+            background_read future_deliveries(after: LanePosition, limit: usize) -> Vec<FutureDelivery>
                 = |reading| due_times::future_deliveries(reading, after, limit);
 
             /// When the next delivery of an ordered endpoint is to take its place ([`Change::SequenceDue`](crate::Change)).

@@ -83,3 +83,21 @@ fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {
         .and_then(|mut checkpoint| checkpoint.query_row((), read))
         .map_err(Error::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::limits::Limit;
+
+    #[test]
+    fn the_length_of_the_log_is_known_without_a_statement_that_is_prepared() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("a.db")).unwrap();
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE a (b);").unwrap();
+        // Now nothing can be prepared.
+        connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1).unwrap();
+        assert!(run(&connection, "PRAGMA wal_checkpoint(NOOP)").is_err());
+        let log = state(&connection).unwrap();
+        assert!(log.pages > 0 && log.copied == 0, "{log:?}");
+    }
+}

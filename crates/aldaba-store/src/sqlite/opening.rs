@@ -83,6 +83,10 @@ impl Opening {
 
     /// Brings the database to the present schema and starts the threads of the store.
     pub fn finish(self) -> Result<SqliteStore, OpenError> {
+        self.finish_with(Watermark::set)
+    }
+
+    fn finish_with(self, watermark: impl FnOnce(&Path, Mark) -> Watermark) -> Result<SqliteStore, OpenError> {
         let (options, file) = (&self.options, &self.file);
         // Held until what is new has been kept or removed.
         let lock = Arc::new(self.lock);
@@ -112,7 +116,7 @@ impl Opening {
         // After a crash the last commits may have been read from a log that is not on disk yet.
         sync(file).and_then(|()| sync(&folder.join(files::LOG))).map_err(failed)?;
         let mark = Mark { committed, in_file: self.in_file.unwrap_or(0) };
-        let watermark = Watermark::set(&folder.join(files::WATERMARK), mark);
+        let watermark = watermark(&folder.join(files::WATERMARK), mark);
         let store = open::start(options, connection, file, watermark, &lock)?;
         new_files.keep();
         Ok(store)
@@ -236,6 +240,40 @@ fn sync(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Change, Changed, Directory, Done, Error, Store};
+
+    /// What a change of the store is answered.
+    async fn put(store: &SqliteStore, value: u8) -> Result<Changed, Error> {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let done = Done::new(move |result| drop(answer.send(result)));
+        store.change(Change::PutSetting { name: "a", value: vec![value] }, None, done);
+        answered.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_commit_whose_watermark_meets_a_failed_file_system_is_answered_to_nobody_as_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(folder.path());
+        let store = Opening::begin(&options).unwrap().finish().unwrap();
+        put(&store, 1).await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+
+        let opening = Opening::begin(&options).unwrap();
+        let store = opening.finish_with(|_, mark| Watermark::on_failed_file_system(mark)).unwrap();
+        for value in 2..5 {
+            let answer = put(&store, value).await;
+            let Err(Error::Failed(why)) = &answer else { panic!("{answer:?}") };
+            assert!(why.contains("takes no more writes"), "{why}");
+        }
+        assert!(matches!(store.check().await, Err(Error::Failed(_))), "the process ends");
+        let _ = store.close().await;
+        drop(store);
+        // What was not answered may be there or not; nothing after it is.
+        let store = Opening::begin(&options).unwrap().finish().unwrap();
+        let kept = store.setting("a").await.unwrap().unwrap();
+        assert!(kept == [1] || kept == [2], "{kept:?}");
+    }
 
     #[test]
     fn only_what_was_on_disk_and_is_missing_is_a_loss() {

@@ -125,6 +125,13 @@ impl Watermark {
         }
     }
 
+    /// Writes to it end with EIO: nothing is mapped at these addresses of this process.
+    #[cfg(test)]
+    pub(super) fn on_failed_file_system(mark: Mark) -> Self {
+        let file = File::options().write(true).open("/proc/self/mem").expect("it is there on Linux");
+        Self { file: Some(file), mark, next_slot: 0 }
+    }
+
     fn report(error: &io::Error) {
         let file = files::WATERMARK;
         tracing::warn!(%error, "cannot write {file}: if commits are lost from here on, nobody notices");

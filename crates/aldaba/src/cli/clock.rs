@@ -7,7 +7,7 @@ use crate::cli::installation::{self, NotInstalled};
 use crate::cli::server_client::ServerError;
 use crate::cli::server_options;
 use crate::config::Config;
-use crate::server::{CLOCK_REQUEST_POLL_INTERVAL, ClockRequest};
+use crate::server::ClockRequest;
 use aldaba_client::ClockStatus;
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{CLOCK_SETTING, Clock, ClockRecord, SystemClock, default_organization};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the command waits for a server to take its request.
+/// How long the command waits for a server to do its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Args)]
@@ -92,17 +92,12 @@ async fn trust_in_store(store: &dyn Store) -> Result<String, Error> {
 
 async fn trust_on_running_server(data: &Path, folder: String) -> Result<String, Error> {
     let request = ClockRequest::of(data);
-    std::fs::write(request.path(), b"")?;
-    let taken = async {
-        while request.path().try_exists().unwrap_or(true) {
-            tokio::time::sleep(CLOCK_REQUEST_POLL_INTERVAL / 10).await;
-        }
-    };
-    if tokio::time::timeout(REQUEST_TIMEOUT, taken).await.is_ok() {
+    if let Ok(asked) = tokio::time::timeout(REQUEST_TIMEOUT, request.ask()).await {
+        asked?;
         return Ok("trusted: the server goes by its clock from now on".into());
     }
     // The next start must not find it, whatever its clock.
-    let _ = std::fs::remove_file(request.path());
+    request.forget();
     Err(Error::NotTaken { folder })
 }
 

@@ -10,14 +10,14 @@ impl Questions<'_> {
     /// Every gate that holds back requests of the caller's organization. An application is concerned by its own
     /// gates, and by those of whole hosts where it has endpoints.
     pub(crate) async fn held_hosts(&self) -> Result<Vec<HeldHost>, Error> {
-        let hosts = self.engine.held_hosts(self.caller.org(), self.caller.app()).await;
+        let hosts = self.engine.held_hosts(self.caller.org(), self.caller.app());
         self.concerning(hosts).await
     }
 
     /// The gates at an origin that the caller may open. The gate of a whole host holds back all applications of
     /// its organization, so it is not for one of them to open.
     pub(crate) async fn releasable_hosts(&self, origin: &Origin) -> Result<Vec<HeldHost>, Error> {
-        let mut hosts = self.engine.held_hosts(self.caller.org(), self.caller.app()).await;
+        let mut hosts = self.engine.held_hosts(self.caller.org(), self.caller.app());
         hosts.retain(|host| host.key.origin == *origin);
         let mut hosts = self.concerning(hosts).await?;
         if hosts.is_empty() {

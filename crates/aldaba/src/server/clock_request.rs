@@ -1,45 +1,158 @@
 //! Requests to trust the machine's clock, which `aldaba clock trust` leaves for a running server.
+//!
+//! A request is a file. A server that has done it renames the file: that is the answer. A file that disappears without an
+//! answer was taken for one of an earlier server, and is made again.
 
-use aldaba_engine::Engine;
-use std::io::ErrorKind;
+use aldaba_store::Error;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const REQUEST_FILE: &str = "clock.trust";
+const ANSWER_FILE: &str = "clock.trusted";
 /// The interval at which a server looks for a request.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval at which the command looks for the answer.
+const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The operator's request to a running server: a file in its data folder.
-pub(crate) struct ClockRequest(PathBuf);
+#[derive(Clone)]
+pub(crate) struct ClockRequest {
+    request: PathBuf,
+    answer: PathBuf,
+}
 
 impl ClockRequest {
+    /// The server's task that does requests.
+    pub(crate) const TASK: &'static str = "clock-requests";
+
     pub(crate) fn of(data: &Path) -> Self {
-        Self(data.join(REQUEST_FILE))
+        Self { request: data.join(REQUEST_FILE), answer: data.join(ANSWER_FILE) }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Takes requests until it is dropped. A request from before the start is not for this server.
-    pub(crate) async fn take_for(self, engine: Engine) {
-        let _ = std::fs::remove_file(&self.0);
-        loop {
-            tokio::time::sleep(POLL_INTERVAL).await;
-            match self.0.try_exists() {
-                Ok(true) => {}
-                Ok(false) | Err(_) => continue,
-            }
-            if let Err(error) = engine.trust_clock().await {
-                tracing::warn!(%error, "cannot note that the operator trusts the clock; trying again");
-                continue;
-            }
-            match std::fs::remove_file(&self.0) {
+    /// Removes what was left for an earlier server. A command that still waits asks again.
+    pub(crate) fn forget(&self) {
+        for file in [&self.request, &self.answer] {
+            match fs::remove_file(file) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::warn!(%error, "cannot remove the request to trust the clock");
+                    tracing::warn!(%error, file = %file.display(), "cannot remove a former request to trust the clock");
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Asks the server that holds the data folder. Returns when it has trusted its clock.
+    pub(crate) async fn ask(&self) -> io::Result<()> {
+        self.forget();
+        self.make()?;
+        loop {
+            tokio::time::sleep(ANSWER_POLL_INTERVAL).await;
+            // In this order: one becomes the other in one step.
+            if self.request.try_exists()? {
+                continue;
+            }
+            if self.answer.try_exists()? {
+                self.forget();
+                return Ok(());
+            }
+            self.make()?;
+        }
+    }
+
+    fn make(&self) -> io::Result<()> {
+        let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.request);
+        open.map(drop)
+    }
+
+    /// Does requests until it is dropped.
+    pub(crate) async fn serve<F>(self, trust: impl Fn() -> F)
+    where
+        F: Future<Output = Result<(), Error>>,
+    {
+        loop {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            if !self.clone().off_the_runtime(|files| files.request.try_exists()).await.unwrap_or(false) {
+                continue;
+            }
+            if let Err(error) = trust().await {
+                tracing::warn!(%error, "cannot note that the operator trusts the clock; trying again");
+                continue;
+            }
+            match self.clone().off_the_runtime(|files| fs::rename(&files.request, &files.answer)).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, "cannot answer the request to trust the clock");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A slow disk must delay no delivery.
+    async fn off_the_runtime<T: Send + 'static>(
+        self,
+        look: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        tokio::task::spawn_blocking(move || look(&self)).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aldaba_engine::{Background, SystemClock};
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[tokio::test]
+    async fn a_request_is_done_though_the_server_panics_at_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let (requests, calls) = (ClockRequest::of(folder.path()), Arc::new(AtomicU32::new(0)));
+        let background = Background::new(Arc::new(SystemClock::new()));
+        let serving = tokio::spawn({
+            let (requests, background, calls) = (requests.clone(), background.clone(), calls.clone());
+            async move {
+                let serve = || {
+                    let (requests, calls) = (requests.clone(), calls.clone());
+                    requests.serve(move || {
+                        assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
+                        std::future::ready(Ok(()))
+                    })
+                };
+                background.supervised(ClockRequest::TASK, serve).await;
+            }
+        });
+        requests.ask().await.unwrap();
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+        assert_eq!(
+            background.restarted().iter().map(|task| task.name).collect::<Vec<_>>(),
+            ["clock-requests"]
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_request_that_a_starting_server_removes_is_made_again_and_only_its_owner_may_write_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let requests = ClockRequest::of(folder.path());
+        let asking = tokio::spawn({
+            let requests = requests.clone();
+            async move { requests.ask().await }
+        });
+        for _ in 0..2 {
+            while !requests.request.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let mode = fs::metadata(&requests.request).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            requests.forget();
+        }
+        let serving = tokio::spawn(requests.serve(|| std::future::ready(Ok(()))));
+        asking.await.unwrap().unwrap();
+        serving.abort();
     }
 }

@@ -12,7 +12,7 @@ mod write_timeout;
 
 pub use crate::runtimes::Threads;
 pub use accept::listen;
-pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL_INTERVAL};
+pub(crate) use clock_request::ClockRequest;
 
 use crate::api::{
     Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
@@ -95,6 +95,7 @@ impl Server {
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         let Installation { engine, wire } = Installation::start(setup).await?;
+        ClockRequest::of(config.data()).forget();
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
         if let Some(warning) = lost_secret {
@@ -140,8 +141,7 @@ impl Server {
         let background = self.engine.background().clone();
         let connections =
             Connections::serve(self.listener, router, limits, scheduling_delay, &threads, background)?;
-        let clock_requests = ClockRequest::of(self.config.data());
-        let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
+        let _requests = serve_clock_requests(ClockRequest::of(self.config.data()), self.engine.clone());
         tokio::select! {
             biased;
             failure = ProcessQuestions(&self.engine).store_failure() => return Err(Failed::Store(failure)),
@@ -191,6 +191,20 @@ fn traces(config: &TraceConfig, roots: Vec<CertificateDer<'static>>) -> Result<T
     let TraceConfig { collector, headers, sample, service, pass_on } = config;
     let collector = collector.clone().map(|url| Collector::new(url, service, &headers.0, roots));
     Ok(TraceOptions { collector: collector.transpose()?, sample: *sample, pass_on: *pass_on })
+}
+
+/// Trusts the machine's clock whenever the operator asks for it.
+fn serve_clock_requests(requests: ClockRequest, engine: Engine) -> AbortOnDrop {
+    let background = engine.background().clone();
+    let serve = move || {
+        let engine = engine.clone();
+        requests.clone().serve(move || {
+            let engine = engine.clone();
+            async move { engine.trust_clock().await }
+        })
+    };
+    let serving = async move { background.supervised(ClockRequest::TASK, serve).await };
+    AbortOnDrop(tokio::spawn(serving).abort_handle())
 }
 
 /// Aborts a task on drop.

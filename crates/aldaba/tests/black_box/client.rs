@@ -25,6 +25,10 @@ impl Client {
         self.request("GET", path, None, "")
     }
 
+    pub(crate) fn delete(&mut self, path: &str) -> std::io::Result<Answer> {
+        self.request("DELETE", path, None, "")
+    }
+
     pub(crate) fn post(&mut self, path: &str, key: Option<&str>, body: &str) -> std::io::Result<Answer> {
         self.request("POST", path, key, body)
     }

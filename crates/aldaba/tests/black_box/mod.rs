@@ -86,6 +86,14 @@ impl Server {
         assert!(sent.success(), "{signal}");
     }
 
+    /// A line of what the kernel says about its memory.
+    pub(crate) fn memory_kib(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.unwrap_or_else(|| panic!("no {field} in {status}"))
+    }
+
     /// Waits for its end, and returns its exit code.
     pub(crate) fn ended(mut self) -> Option<i32> {
         self.child.wait().expect("the server ends").code()

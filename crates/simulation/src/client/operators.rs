@@ -12,7 +12,7 @@ impl Client {
     pub(super) async fn open_gates(&self, door: usize) -> OrderOutcome {
         let scenario = &self.world.scenario;
         let (origin, org) = (scenario.origin(door), scenario.org_of(scenario.doors[door].tenant));
-        let held = self.engine.held_hosts(org, None).await;
+        let held = self.engine.held_hosts(org, None);
         let keys = held.into_iter().map(|host| host.key);
         let gates: Vec<_> = keys.filter(|key| key.origin == origin).collect();
         let answer = self.changed(self.directory().release_gates(gates.clone()).await);

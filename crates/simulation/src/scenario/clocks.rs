@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const HOUR_MILLIS: i64 = 3_600_000;
 /// How far off a clock may be, in hours.
-const OFFSETS: [i64; 9] = [1, -1, 24, -24, 25, -25, 400 * 24, -400 * 24, 20 * 365 * 24];
+const OFFSETS: [i64; 12] = [1, -1, 2, 20, -20, 24, -24, 25, -25, 400 * 24, -400 * 24, 20 * 365 * 24];
 /// The endpoints that are always well are at this host, alone.
 const HEALTHY_HOST: usize = 0;
 /// Every fourth endpoint fails all the time: one of those that are not at that host.

@@ -44,6 +44,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     let lives = lives(&mut dice, length, doors.len() + tenants);
     let faults = Faults {
         panicking_reads: Dice::of(seed, "panics").pick(&[0, 0, 0, 20]),
+        panicking_writes: 0,
         ..faults(&mut dice, Span { from: START + SETUP, to: faults_end }, length)
     };
     let moods = doors.iter().map(|door| &door.moods).chain(&hosts).flatten().map(|spell| &spell.span);
@@ -274,6 +275,7 @@ fn faults(dice: &mut Dice, active: Span, length: Duration) -> Faults {
         slow_reads: dice.pick(&[0, 5, 40]),
         failing_reads: dice.pick(&[0, 2, 10]),
         panicking_reads: 0,
+        panicking_writes: 0,
         crash: None,
         sabotage: None,
     }

@@ -26,6 +26,8 @@ pub struct Faults {
     pub failing_reads: u64,
     /// Reads of background tasks that panic, as by a bug.
     pub panicking_reads: u64,
+    /// Writes of background tasks that panic.
+    pub panicking_writes: u64,
     /// When the disk has no room.
     pub full: Vec<Span>,
     pub crash: Option<CrashPoint>,
@@ -76,6 +78,7 @@ impl Faults {
             slow_reads: 0,
             failing_reads: 0,
             panicking_reads: 0,
+            panicking_writes: 0,
             full: Vec::new(),
             crash: None,
             sabotage: None,
@@ -116,8 +119,12 @@ impl Faults {
         ReadPlan { before, after, fails: false }
     }
 
-    pub(super) fn panics(&self, now: Timestamp, dice: &mut Dice) -> bool {
+    pub(super) fn panics_in_read(&self, now: Timestamp, dice: &mut Dice) -> bool {
         self.active.contains(now) && dice.percent(self.panicking_reads)
+    }
+
+    pub(super) fn panics_in_write(&self, now: Timestamp, dice: &mut Dice) -> bool {
+        self.active.contains(now) && self.panicking_writes > 0 && dice.percent(self.panicking_writes)
     }
 
     pub(super) fn crash_at(&self, commit: u64) -> Option<Stage> {

@@ -20,9 +20,10 @@ use crate::log::Log;
 use crate::process::{Process, pause};
 use crate::sabotage::Sabotage;
 use aldaba_delivery::AppId;
+use aldaba_engine::CLOCK_SETTING;
 use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::plant;
-use aldaba_store::{Backend, BackendReads, Error, Read, Store};
+use aldaba_store::{Backend, BackendReads, Change, Error, Read, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use queue::WaitingOps;
@@ -99,6 +100,12 @@ impl SimStore {
     }
 }
 
+/// Of those that write without a read before it.
+fn is_of_background_task(op: &Op) -> bool {
+    let Op::Change(change, _) = op else { return false };
+    matches!(**change, Change::NoteKeyUses { .. } | Change::PutSetting { name: CLOCK_SETTING, .. })
+}
+
 /// The time since the process began, by the true clock. Work that ends by it takes as long as `pace` says.
 fn clock(process: &Arc<Process>, pace: &Arc<AtomicU64>) -> Monotonic {
     let (began, clock) = (process.now(), process.clock.clone());
@@ -112,6 +119,11 @@ fn clock(process: &Arc<Process>, pace: &Arc<AtomicU64>) -> Monotonic {
 
 impl Backend for SimStore {
     fn write(&self, mut op: Op, reply: Reply) {
+        if is_of_background_task(&op)
+            && self.faults.panics_in_write(self.process.now(), &mut self.panics.lock())
+        {
+            std::panic::resume_unwind(Box::new("planted in a write"));
+        }
         if self.is_busy(&op) {
             return reply.call(Err(Error::Busy));
         }
@@ -160,7 +172,7 @@ impl Backend for SimStore {
         T: Send + 'static,
         F: FnOnce(&dyn BackendReads) -> Result<T> + Send + 'static,
     {
-        if self.faults.panics(self.process.now(), &mut self.panics.lock()) {
+        if self.faults.panics_in_read(self.process.now(), &mut self.panics.lock()) {
             // Without the hook that prints: thousands of runs would fill the terminal.
             std::panic::resume_unwind(Box::new("planted in a read"));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What is known of the clock, as it is kept on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockRecord {
-    /// The newest moment that a trusted clock has shown.
+    /// A moment that a trusted clock has shown. Since then it has run with the monotonic clock, but for less than a second.
     pub trusted_at: Timestamp,
     /// How long the server has run since then.
     pub ran: Duration,
@@ -15,9 +15,14 @@ pub struct ClockRecord {
     pub shown: Timestamp,
     /// How long a clock that is not trusted has run steadily. `None`: it is trusted.
     pub steady: Option<Duration>,
-    /// How far a trusted clock is ahead of the time that is proven to have passed, in nanoseconds; negative: behind. What it
-    /// has moved in steps, and while the server was off, is not proven. Each hour run proves two hours of it.
+    /// How far a trusted clock was ahead of the time that is proven to have passed, in nanoseconds, at `trusted_at`; negative:
+    /// behind. What it has moved in steps, and while the server was off, is not proven. Each hour run proves two hours of it.
     pub unproven_nanos: i64,
+    /// How far a trusted clock has stepped ahead, in nanoseconds. It may step back as far, though the time is proven meanwhile:
+    /// then the step ahead was wrong.
+    pub ahead_nanos: i64,
+    /// How long the server has run since the last such step.
+    pub ran_since_ahead: Duration,
 }
 
 /// Twice the time run: a server that is on for 8 hours a day, and off for 16, stays trusted.
@@ -25,8 +30,14 @@ const PROVEN_PER_HOUR: i64 = 2;
 /// How far a trusted clock may be behind the time that is proven to have passed. What is written on such a clock looks older
 /// than it is once the clock is right, and older still on one that is ahead: a day behind and a day ahead would be two days.
 const MAX_TRUSTED_BEHIND: Duration = Duration::from_secs(3600);
-/// A step that is smaller is everyday correction of a clock.
+/// A clock that is less than this off is left alone. Beyond it counts as a step, however it came about.
 const SMALLEST_STEP: Duration = Duration::from_secs(1);
+/// A clock that gains a step in less time runs too fast, or is set ahead again and again: that time proves nothing.
+const SHORTEST_PROOF: Duration = Duration::from_secs(60);
+/// A step ahead that may be taken back.
+const SMALLEST_STEP_AHEAD: Duration = Duration::from_secs(60);
+/// A step ahead that was not taken back in so much time of running was right.
+const TAKEN_BACK_WITHIN: Duration = Duration::from_secs(24 * 3600);
 
 /// What changed about the trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,24 +54,60 @@ pub(super) enum Change {
 impl ClockRecord {
     /// Of a clock that is trusted and shows this moment.
     pub const fn trusted(now: Timestamp) -> Self {
-        Self { trusted_at: now, ran: Duration::ZERO, shown: now, steady: None, unproven_nanos: 0 }
+        Self {
+            trusted_at: now,
+            ran: Duration::ZERO,
+            shown: now,
+            steady: None,
+            unproven_nanos: 0,
+            ahead_nanos: 0,
+            ran_since_ahead: Duration::ZERO,
+        }
     }
 
-    /// The same after a step from where the clock was expected. `None`: it is not trusted, because the step or all of them
-    /// together are more than a day ahead, or leave the clock more than an hour behind.
-    fn trusted_after_step(self, now: Timestamp, expected: Timestamp) -> Option<Self> {
-        let step = now.millis().saturating_sub(expected.millis()).saturating_mul(1_000_000);
-        let step = if step.saturating_abs() < nanos(SMALLEST_STEP) { 0 } else { step };
-        let unproven_nanos = self.unproven_nanos.saturating_add(step);
-        let is_trusted = step.saturating_abs() <= nanos(MAX_TRUSTED_STEP)
+    /// How far the clock is from where it is expected, in nanoseconds.
+    fn deviation(&self) -> i64 {
+        let shown = self.shown.millis().saturating_sub(self.trusted_at.millis()).saturating_mul(1_000_000);
+        shown.saturating_sub(nanos(self.ran))
+    }
+
+    /// The same after a step to the moment that it shows. `None`: it is not trusted, because the step or all of them together
+    /// are more than a day ahead, or leave the clock more than an hour behind.
+    fn trusted_after_step(self) -> Option<Self> {
+        let step = self.deviation();
+        let is_hasty = step > 0 && self.ran < SHORTEST_PROOF;
+        let unproven = Self::prove(self.unproven_nanos, if is_hasty { Duration::ZERO } else { self.ran });
+        let taken_back = step.saturating_neg().clamp(0, self.ahead_nanos);
+        // What is taken back may be proven by now: then the clock is not behind.
+        let unproven = (unproven - taken_back).max(unproven.min(0));
+        let unproven_nanos = unproven.saturating_add(step.saturating_add(taken_back));
+        let is_trusted = step <= nanos(MAX_TRUSTED_STEP)
             && (-nanos(MAX_TRUSTED_BEHIND)..=nanos(MAX_TRUSTED_STEP)).contains(&unproven_nanos);
-        is_trusted.then_some(Self { unproven_nanos, ..Self::trusted(now) })
+        let (ahead_nanos, ran_since_ahead) = match step >= nanos(SMALLEST_STEP_AHEAD) {
+            true => (self.ahead_nanos.saturating_add(step).min(nanos(MAX_TRUSTED_STEP)), Duration::ZERO),
+            false => (self.ahead_nanos - taken_back, self.ran_since_ahead),
+        };
+        is_trusted.then_some(Self {
+            unproven_nanos,
+            ahead_nanos,
+            ran_since_ahead,
+            ..Self::trusted(self.shown)
+        })
     }
 
     /// What is left of it after a time run, which may be less than a millisecond.
     fn prove(unproven_nanos: i64, ran: Duration) -> i64 {
         let proven = nanos(ran).saturating_mul(PROVEN_PER_HOUR).min(unproven_nanos.saturating_abs());
         unproven_nanos - proven * unproven_nanos.signum()
+    }
+
+    /// The same after a time run.
+    fn run(self, passed: Duration, now: Timestamp) -> Self {
+        let ran_since_ahead = self.ran_since_ahead.saturating_add(passed);
+        let may_be_taken_back = self.ahead_nanos > 0 && ran_since_ahead < TAKEN_BACK_WITHIN;
+        let (ahead_nanos, ran_since_ahead) =
+            if may_be_taken_back { (self.ahead_nanos, ran_since_ahead) } else { (0, Duration::ZERO) };
+        Self { ran: self.ran.saturating_add(passed), shown: now, ahead_nanos, ran_since_ahead, ..self }
     }
 
     /// Whether a server that starts now trusts its clock.
@@ -84,7 +131,7 @@ impl ClockRecord {
 
     /// After a time in which the server was off.
     pub(super) fn at_start(self, now: Timestamp) -> (Self, Option<Change>) {
-        if let Some(trusted) = self.trusted_after_step(now, self.expected()) {
+        if let Some(trusted) = (Self { shown: now, ..self }).trusted_after_step() {
             return (trusted, (!self.is_trusted()).then_some(Change::Mended));
         }
         match self.steady {
@@ -105,10 +152,11 @@ impl ClockRecord {
         trust_after: Duration,
     ) -> (Self, Option<Change>) {
         let leapt = !is_near(now, self.shown + passed);
-        let unproven_nanos = Self::prove(self.unproven_nanos, passed);
-        let moved = Self { ran: self.ran + passed, shown: now, unproven_nanos, ..self };
-        let expected = if self.is_trusted() { self.shown + passed } else { moved.expected() };
-        if let Some(trusted) = moved.trusted_after_step(now, expected) {
+        let moved = self.run(passed, now);
+        if self.is_trusted() && moved.deviation().saturating_abs() < nanos(SMALLEST_STEP) {
+            return (moved, None);
+        }
+        if let Some(trusted) = moved.trusted_after_step() {
             return (trusted, (!self.is_trusted()).then_some(Change::Mended));
         }
         match self.steady {
@@ -121,10 +169,19 @@ impl ClockRecord {
 
     /// As it is stored.
     pub fn to_bytes(self) -> Vec<u8> {
-        let Self { trusted_at, ran, shown, steady, unproven_nanos: unproven } = self;
-        let steady = steady.map_or(-1, millis);
-        format!("1 {} {} {} {steady} {unproven}", trusted_at.millis(), millis(ran), shown.millis())
-            .into_bytes()
+        let Self {
+            trusted_at,
+            ran,
+            shown,
+            steady,
+            unproven_nanos: unproven,
+            ahead_nanos: ahead,
+            ran_since_ahead,
+        } = self;
+        let (trusted_at, shown) = (trusted_at.millis(), shown.millis());
+        let (steady, ran, ran_since_ahead) =
+            (steady.map_or(-1, millis), millis(ran), millis(ran_since_ahead));
+        format!("1 {trusted_at} {ran} {shown} {steady} {unproven} {ahead} {ran_since_ahead}").into_bytes()
     }
 
     /// `None`: it is none, or one of another version.
@@ -141,8 +198,10 @@ impl ClockRecord {
             ran: Duration::from_millis(ran.try_into().ok()?),
             shown: Timestamp::from_millis(shown),
             steady: u64::try_from(steady).ok().map(Duration::from_millis),
-            // Former versions did not write it.
+            // Former versions did not write these.
             unproven_nanos: number().unwrap_or(0),
+            ahead_nanos: number().unwrap_or(0).max(0),
+            ran_since_ahead: Duration::from_millis(number().unwrap_or(0).try_into().unwrap_or(0)),
         })
     }
 }
@@ -244,6 +303,65 @@ mod tests {
     }
 
     #[test]
+    fn a_step_ahead_can_be_taken_back_for_a_day_though_the_time_run_has_proven_it() {
+        for (hours_ahead, hours_run) in [(2, 0), (20, 1), (20, 10), (24, 23)] {
+            let wrong = noon() + hours_ahead * HOUR;
+            for in_one_process in [true, false] {
+                let (mut record, _) = ClockRecord::trusted(noon()).at_start(wrong);
+                for minutes in 1..=hours_run * 60 {
+                    record = record.after(MINUTE, wrong + minutes * MINUTE, DAY).0;
+                }
+                let right = noon() + hours_run * HOUR;
+                let (record, change) = match in_one_process {
+                    true => record.after(MINUTE, right + MINUTE, DAY),
+                    false => ClockRecord::from_bytes(&record.to_bytes()).unwrap().at_start(right),
+                };
+                assert!(record.is_trusted() && change.is_none(), "{hours_ahead} h, after {hours_run} h");
+                // The same step is not taken back twice.
+                assert!(!record.at_start(right.before(2 * HOUR)).0.is_trusted());
+            }
+        }
+        // After a day the clock is taken to be right.
+        let (mut record, _) = ClockRecord::trusted(noon()).at_start(noon() + 20 * HOUR);
+        for hour in 21..=44 {
+            record = record.after(HOUR, noon() + hour * HOUR, DAY).0;
+        }
+        assert!(!record.after(HOUR, noon() + 25 * HOUR, DAY).0.is_trusted());
+    }
+
+    #[test]
+    fn a_clock_that_runs_fast_is_distrusted_before_it_is_much_more_than_a_day_ahead() {
+        for (passed, moved) in [(10, 900), (500, 1000), (1, 2), (30_000, 31_000)]
+            .map(|(passed, moved)| (Duration::from_millis(passed), Duration::from_millis(moved)))
+        {
+            let (mut record, mut right, mut shown) = (ClockRecord::trusted(noon()), noon(), noon());
+            while record.is_trusted() {
+                (right, shown) = (right + passed, shown + moved);
+                assert!(shown.since(right) < DAY + MINUTE, "{passed:?}");
+                record = record.after(passed, shown, DAY).0;
+            }
+            assert!(shown.since(right) > 23 * HOUR, "{passed:?}");
+        }
+        // The quartz of a cheap machine: 100 s in a million.
+        let (mut record, mut shown) = (ClockRecord::trusted(noon()), noon());
+        for _ in 0..400 * 24 {
+            shown = shown + HOUR + Duration::from_millis(360);
+            record = record.after(HOUR, shown, DAY).0;
+            assert!(record.is_trusted());
+        }
+    }
+
+    #[test]
+    fn the_frequency_of_looks_does_not_move_a_trusted_clock() {
+        let (mut record, mut passed) = (ClockRecord::trusted(noon()), Duration::ZERO);
+        for _ in 0..100_000 {
+            passed += Duration::from_micros(300);
+            record = record.after(Duration::from_micros(300), noon() + passed, DAY).0;
+        }
+        assert_eq!((record.trusted_at, record.unproven_nanos, record.ran), (noon(), 0, passed));
+    }
+
+    #[test]
     fn a_server_that_is_on_for_8_hours_a_day_stays_trusted() {
         let (mut record, mut now) = (ClockRecord::trusted(noon()), noon());
         for day in 0..400 {
@@ -294,6 +412,8 @@ mod tests {
             shown: noon() + 400 * DAY,
             steady: Some(3 * HOUR),
             unproven_nanos: -7,
+            ahead_nanos: 11,
+            ran_since_ahead: MINUTE,
             ..ClockRecord::trusted(noon())
         };
         for record in [ClockRecord::trusted(noon()), distrusted] {

@@ -1,17 +1,13 @@
 //! Questions: what only the dispatcher's memory knows. The answers change nothing.
 
 use super::Dispatcher;
-use crate::scheduling::held_hosts::HeldHost;
 use crate::scheduling::scheduler::SchedulingProgress;
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
-use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use aldaba_delivery::{EndpointId, Timestamp};
 use tokio::sync::oneshot;
 
 /// What is asked, with the channel for the answer.
 pub(crate) enum SchedulingQuestion {
-    /// The gates of an organization that hold something back. How much they hold is counted for the organization or for
-    /// one application.
-    HeldHosts(OrgId, Option<AppId>, oneshot::Sender<Vec<HeldHost>>),
     /// What deliveries wait for.
     WaitReasons(Vec<WaitQuestion>, oneshot::Sender<Vec<WaitReasons>>),
     /// Since when an endpoint's deliveries wait for a rate.
@@ -30,9 +26,6 @@ pub(crate) enum SchedulingQuestion {
 impl Dispatcher {
     pub(super) fn on_question(&mut self, question: SchedulingQuestion, now: Timestamp) {
         match question {
-            SchedulingQuestion::HeldHosts(org, app, answer) => {
-                drop(answer.send(self.scheduler.gates.held(org, app)));
-            }
             SchedulingQuestion::WaitReasons(questions, answer) => {
                 let reasons = |question| self.scheduler.wait_reasons(question, now);
                 drop(answer.send(questions.iter().map(reasons).collect()));

@@ -1,5 +1,6 @@
 //! The gates in memory, within limits for each organization and overall.
 
+use super::held_list::HeldList;
 use super::tracked_gate::TrackedGate;
 use crate::scheduling::lane::FixedMap;
 use aldaba_delivery::{GateKey, OrgId, Timestamp};
@@ -21,11 +22,19 @@ pub(super) struct GateTable {
     ranked: FixedMap<OrgId, BTreeSet<(Timestamp, Arc<GateKey>)>>,
     /// How many gates each organization has.
     sizes: BTreeSet<(usize, OrgId)>,
+    /// The closed gates, as readers see them.
+    pub(super) held: HeldList,
 }
 
 impl GateTable {
     pub(super) fn new(limits: GateLimits) -> Self {
-        Self { limits, gates: FixedMap::default(), ranked: FixedMap::default(), sizes: BTreeSet::new() }
+        Self {
+            limits,
+            gates: FixedMap::default(),
+            ranked: FixedMap::default(),
+            sizes: BTreeSet::new(),
+            held: HeldList::default(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -50,10 +59,14 @@ impl GateTable {
         self.gates.get_key_value(key).map(|(key, _)| key.clone())
     }
 
-    /// The gates of an organization, in no particular order.
-    pub(super) fn of(&self, org: OrgId) -> impl Iterator<Item = (&GateKey, &TrackedGate)> {
-        let ranked = self.ranked.get(&org).into_iter().flatten();
-        ranked.filter_map(|(_, key)| Some((&**key, self.get(key)?)))
+    /// Shows readers a gate that has changed.
+    pub(super) fn publish(&self, key: &GateKey) {
+        match self.gates.get_key_value(key) {
+            Some((key, (_, tracked))) if tracked.gate.held_until.is_some() => {
+                self.held.put(key, &tracked.gate, &tracked.why, &tracked.held.backlog);
+            }
+            _ => self.held.remove(key),
+        }
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<GateKey>, &mut TrackedGate)> {
@@ -83,6 +96,7 @@ impl GateTable {
 
     pub(super) fn remove(&mut self, key: &GateKey) -> Option<TrackedGate> {
         let (shared, (until, tracked)) = self.gates.remove_entry(key)?;
+        self.held.remove(key);
         if let Some(ranked) = self.ranked.get_mut(&key.org) {
             let size = ranked.len();
             ranked.remove(&(until, shared));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Options;
+use crate::scheduling::HeldHost;
 use crate::scheduling::lane::LaneClass;
 use aldaba_delivery::policy::{GateRule, PolicySpec};
 use aldaba_delivery::{AttemptFailure, Ending, FailureKind, MessageId, Outcome, Policy, ResponseHead};
@@ -136,7 +137,7 @@ fn a_hold_that_was_recorded_after_an_operator_had_opened_the_gate_is_taken_back(
     let mut gates = Gates::default();
     hold_ends(&mut gates);
     gates.release(&key(), NOW);
-    assert_eq!(gates.held(key().org, None), []);
+    assert_eq!(gates.held().of(key().org, None), []);
     // Nothing about the gate changes with this; the disk may still hold what was decided before.
     let (class, transition) = class_of(200);
     let news = gates.after_attempt(&start(1), &class, &transition, "", NOW);
@@ -157,10 +158,10 @@ fn a_hold_of_one_organization_does_not_bind_another() {
     assert_eq!(enter(&mut gates, &theirs, NOW), Passage::Open);
     assert!(gates.still_open(&theirs, NOW));
     assert_eq!(enter(&mut gates, &neighbour, NOW), Passage::At(NOW + MINUTE), "another application of ours");
-    assert_eq!(gates.held(theirs.target.org, None), []);
-    assert_eq!(gates.held(ours.target.org, None).len(), 1);
+    assert_eq!(gates.held().of(theirs.target.org, None), []);
+    assert_eq!(gates.held().of(ours.target.org, None).len(), 1);
     assert!(gates.release(&GateKey { org: theirs.target.org, ..key() }, NOW).is_empty());
-    assert_eq!(gates.held(ours.target.org, None).len(), 1, "nor does it open for them");
+    assert_eq!(gates.held().of(ours.target.org, None).len(), 1, "nor does it open for them");
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn lanes_behind_a_gate_are_counted_as_they_come_and_go() {
     }
     // A second look counts nothing twice.
     enter(&mut gates, &lanes[0], NOW);
-    let behind = |gates: &Gates, app| gates.held(key().org, app)[0].backlog;
+    let behind = |gates: &Gates, app| gates.held().of(key().org, app)[0].backlog;
     assert_eq!(behind(&gates, None), GateBacklog { lanes: 200, deliveries: 600 });
     let [even, odd, none] = [0, 1, 2].map(|app| Some(AppId::from_bytes([app; 20])));
     assert_eq!(behind(&gates, even), GateBacklog { lanes: 100, deliveries: 300 });
@@ -221,12 +222,37 @@ fn lanes_behind_a_gate_are_counted_as_they_come_and_go() {
     assert!(gates.table.get(&key()).is_some_and(|gate| gate.held.is_empty()));
 }
 
+#[test]
+fn held_hosts_are_read_without_the_gates_and_as_they_are_now() {
+    let mut gates = Gates::default();
+    let list = gates.held();
+    let read = |app| {
+        let list = list.clone();
+        // Not on the thread that has the gates, and while they are in use: nothing walks over their lanes.
+        std::thread::spawn(move || list.of(key().org, app)).join().unwrap()
+    };
+    assert_eq!(read(None), []);
+    gates.close(&key(), NOW, MINUTE);
+    let lane = start_of(1, |_| {});
+    enter(&mut gates, &lane, NOW);
+    let [held] = &read(None)[..] else { panic!() };
+    assert_eq!((&held.key, held.why.as_str(), held.gate.probing), (&key(), "refused", false));
+    assert_eq!(held.backlog, GateBacklog { lanes: 1, deliveries: 3 });
+    assert_eq!(read(Some(AppId::from_bytes([9; 20])))[0].backlog, GateBacklog::default());
+    gates.left(lane.endpoint);
+    assert_eq!(read(None)[0].backlog, GateBacklog::default());
+    enter(&mut gates, &lane, NOW + MINUTE);
+    assert!(read(None)[0].gate.probing);
+    gates.release(&key(), NOW + MINUTE);
+    assert_eq!(read(None), []);
+}
+
 fn limited(per_organization: usize, overall: usize) -> Gates {
     Gates::new(GateLimits { per_organization, overall })
 }
 
 fn hosts(gates: &Gates, org: u8) -> Vec<String> {
-    let held = gates.held(OrgId::from_bytes([org; 20]), None);
+    let held = gates.held().of(OrgId::from_bytes([org; 20]), None);
     let name = |host: &HeldHost| host.key.origin.as_str().replace("https://", "").replace(":443", "");
     let mut names: Vec<_> = held.iter().map(name).collect();
     names.sort();
@@ -303,7 +329,7 @@ fn failures_that_led_to_no_hold_are_forgotten_within_the_limits_too() {
     for _ in 0..4 {
         refused(&mut gates, &last, NOW + MINUTE);
     }
-    assert_eq!(gates.held(last.target.org, None).len(), 1);
+    assert_eq!(gates.held().of(last.target.org, None).len(), 1);
 }
 
 #[test]
@@ -318,7 +344,7 @@ fn a_restart_keeps_to_the_limits_and_names_what_it_left_out() {
     assert_eq!(hosts(&gates, 1), ["host-3", "host-4", "host-5"]);
     let surplus: Vec<_> = surplus.iter().map(|record| record.key.clone()).collect();
     assert_eq!(surplus, [key_at(1, "host-1"), key_at(1, "host-2")]);
-    assert!(gates.held(OrgId::from_bytes([1; 20]), None).iter().all(|host| !host.gate.probing));
+    assert!(gates.held().of(OrgId::from_bytes([1; 20]), None).iter().all(|host| !host.gate.probing));
 }
 
 #[test]

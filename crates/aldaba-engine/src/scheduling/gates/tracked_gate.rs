@@ -1,6 +1,7 @@
 //! A gate with its state in memory.
 
-use crate::scheduling::lane::{FixedMap, Ramp};
+use super::held_list::SharedBacklog;
+use crate::scheduling::lane::Ramp;
 use aldaba_delivery::{AppId, EndpointId, Gate, GateKey};
 use aldaba_store::{GateRecord, Seq};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,43 +44,36 @@ pub struct GateBacklog {
 }
 
 impl GateBacklog {
-    fn add(&mut self, deliveries: usize) {
+    pub(super) fn add(&mut self, deliveries: usize) {
         self.lanes += 1;
         self.deliveries += deliveries;
     }
 
-    fn subtract(&mut self, deliveries: usize) {
+    pub(super) fn subtract(&mut self, deliveries: usize) {
         self.lanes -= 1;
         self.deliveries -= deliveries;
     }
 }
 
-/// The lanes that a gate holds, each until its next selection. They are counted as they come and go, so that a question does not
-/// make the dispatcher walk over them.
+/// The lanes that a gate holds, each until its next selection. They are counted as they come and go, so that nobody walks over
+/// them to answer a question.
 #[derive(Default)]
 pub(super) struct HeldLanes {
     /// Each with how many deliveries it had buffered.
     lanes: BTreeMap<EndpointId, (AppId, usize)>,
-    all: GateBacklog,
-    of_app: FixedMap<AppId, GateBacklog>,
+    pub(super) backlog: SharedBacklog,
 }
 
 impl HeldLanes {
     pub(super) fn insert(&mut self, endpoint: EndpointId, app: AppId, deliveries: usize) {
         self.remove(endpoint);
         self.lanes.insert(endpoint, (app, deliveries));
-        self.all.add(deliveries);
-        self.of_app.entry(app).or_default().add(deliveries);
+        self.backlog.add(app, deliveries);
     }
 
     pub(super) fn remove(&mut self, endpoint: EndpointId) {
-        let Some((app, deliveries)) = self.lanes.remove(&endpoint) else { return };
-        self.all.subtract(deliveries);
-        if let Some(of_app) = self.of_app.get_mut(&app) {
-            of_app.subtract(deliveries);
-            if of_app.lanes == 0 {
-                self.of_app.remove(&app);
-            }
+        if let Some((app, deliveries)) = self.lanes.remove(&endpoint) {
+            self.backlog.subtract(app, deliveries);
         }
     }
 
@@ -89,13 +83,5 @@ impl HeldLanes {
 
     pub(super) fn endpoints(&self) -> impl Iterator<Item = EndpointId> {
         self.lanes.keys().copied()
-    }
-
-    /// How much is held, of all applications or of one.
-    pub(super) fn count(&self, app: Option<AppId>) -> GateBacklog {
-        match app {
-            None => self.all,
-            Some(app) => self.of_app.get(&app).copied().unwrap_or_default(),
-        }
     }
 }

@@ -125,6 +125,11 @@ impl Resolver {
         Some(receiver)
     }
 
+    /// Whether this name is being looked up.
+    pub(in crate::wire) fn is_looking_up(&self, name: &str) -> bool {
+        self.pending.lock().get(name).is_some_and(|lookup| lookup.borrow().is_none())
+    }
+
     /// Whether all configured name servers are silent.
     pub(in crate::wire) async fn is_down(&self) -> bool {
         self.probe_root().await.silent

@@ -1,4 +1,5 @@
 use crate::wire::connect::connect_any;
+use crate::wire::deadline::was_stalled;
 use crate::wire::dns::Resolver;
 use crate::wire::stream::Socket;
 use crate::wire::target::BasicCredentials;
@@ -138,7 +139,7 @@ impl Proxy {
                 Ok(Err(ProxyError::Proxy(failure))) => return Err(failure),
                 // Either the proxy or the receiver is silent. It is the receiver if the proxy has answered
                 // others meanwhile.
-                Err(_) if self.responses.load(Ordering::Relaxed) > before => {
+                Err(_) if self.responses.load(Ordering::Relaxed) > before && !was_stalled(deadline) => {
                     let detail = "the egress proxy did not reach the receiver in time".into();
                     return Err(AttemptFailure { kind: FailureKind::ConnectTimeout, detail });
                 }

@@ -1,16 +1,21 @@
 //! A machine that shows a wrong time: nothing is removed, revived or buried by it.
 
-use crate::commands::command_line::{aldaba, text};
+use crate::commands::command_line::{Started, aldaba, text};
 use crate::support::client::Client;
 use crate::support::receiver::Receiver;
-use crate::support::running::Running;
+use crate::support::running::{JWT_SECRET, Running, jwt_secret, token};
 use crate::support::waiting::wait_until;
+use aldaba::DEFAULT_ORGANIZATION;
 use aldaba::config::Config;
+use aldaba::server::{Server, Threads, listen};
 use aldaba_engine::{Clock, SteppedClock, SystemClock};
 use serde_json::json;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 const HOUR: i64 = 3_600_000;
 const DAYS_400: i64 = 400 * 24 * HOUR;
@@ -118,6 +123,122 @@ async fn a_start_400_days_ahead_removes_nothing_until_the_operator_trusts_the_cl
     assert_eq!(clock_status(&server).await, "ok");
     let messages = messages(&app);
     wait_until("what is over is removed now", async || count(&server.client, &messages).await == 0).await;
+}
+
+#[tokio::test]
+async fn the_clock_is_trusted_though_the_operator_asks_before_the_server_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder, 0).await;
+    let data = server.data();
+    let _folder = server.stop().await;
+    let mut config = Config::default();
+    config.store.folder.clone_from(&data);
+    config.jwt_secret = Some(jwt_secret());
+    let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let server = Server::start_with_clock(listener, config, clock(DAYS_400)).await.unwrap();
+    let client = Client { address: server.address(), authorization: None };
+    let mut command = aldaba(&data);
+    let request = data.join("clock.trust");
+    let asking = tokio::task::spawn_blocking(move || {
+        command.args(["clock", "trust", "--data"]).arg(&data).output().unwrap()
+    });
+    wait_until("it has asked", async || request.exists()).await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(server.run(Threads::one(), async move { drop(stopped.await) }));
+    let output = asking.await.unwrap();
+    assert!(text(&output.stdout).starts_with("trusted"), "{}", text(&output.stderr));
+    assert_eq!(client.get("/health").await.expect(200)["clock"]["status"], "ok");
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_clock_that_was_20_hours_ahead_at_the_start_is_followed_once_it_is_corrected() {
+    let server = start(tempfile::tempdir().unwrap(), 0).await;
+    let app = server.application().await;
+    let mut receiver = Receiver::answering(200, "ok").await;
+    server.endpoint(&app, json!({"url": receiver.url("/")})).await;
+    let access = server.client.post(&format!("/auth/app-portal-access/{app}"), r#"{"expiry": 3600}"#).await;
+    let token = access.expect(200)["token"].as_str().unwrap().to_owned();
+    let clock = clock(20 * HOUR);
+    let server = Running::on_clock(server.stop().await, clock.clone(), tidy).await;
+    assert_eq!(clock_status(&server).await, "ok", "a server may have been off for so long");
+    server.client.with_token(&token).get(&format!("/app/{app}")).await.expect(401);
+    server.message(&app, "a").await;
+    receiver.next().await;
+
+    clock.set_offset(0);
+    let moment = |hours: i64| {
+        let now = SystemClock::new().now().millis();
+        jiff::Timestamp::from_millisecond(now + hours * HOUR).unwrap().to_string()
+    };
+    let path = format!("/app/{app}/msg");
+    let sooner = json!({"eventType": "b", "payload": {}});
+    server.client.post(&path, sooner.to_string()).await.expect(202);
+    receiver.next().await;
+    let later = json!({"eventType": "a", "payload": {}, "deliverAt": moment(1)});
+    server.client.post(&path, later.to_string()).await.expect(202);
+    rounds_pass(ROUNDS / 3).await;
+    assert!(due_in(&server, &app).await > 3500, "what is asked for in an hour is not sent before");
+    server.client.with_token(&token).get(&format!("/app/{app}")).await.expect(200);
+
+    let server = start(server.stop().await, 0).await;
+    assert_eq!(clock_status(&server).await, "ok", "a right clock is trusted after a restart too");
+}
+
+/// The program itself on the folder of a server, and a client of it.
+fn serve(folder: &TempDir, more: &[(&str, &str)]) -> (Started, Client) {
+    let mut command = aldaba(folder.path());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]);
+    command.env("ALDABA_JWT_SECRET", JWT_SECRET).envs(more.iter().copied());
+    let (started, hello) = Started::logging(&mut command, &folder.path().join("log"));
+    let address = hello[0].strip_prefix("Aldaba listens on http://").unwrap().parse().unwrap();
+    (started, Client { address, authorization: Some(format!("Bearer {}", token(DEFAULT_ORGANIZATION))) })
+}
+
+#[tokio::test]
+async fn the_log_says_that_the_clock_is_not_trusted_and_for_how_long_that_is_a_setting() {
+    let folder = start(tempfile::tempdir().unwrap(), -DAYS_400).await.stop().await;
+    let (server, client) = serve(&folder, &[("ALDABA_CLOCK_TRUST_HOURS", "2")]);
+    let clock = client.get("/health").await.expect(200)["clock"].clone();
+    assert_eq!(clock["status"], "not_trusted");
+    let left = clock["trustedInSeconds"].as_u64().unwrap();
+    assert!((7000..=7200).contains(&left), "{clock}");
+    drop(server);
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let line = log.lines().find(|line| line.contains("is not trusted")).unwrap_or_else(|| panic!("{log}"));
+    for words in ["WARN", "400 days ahead", "aldaba clock trust", "trusted after 2 h"] {
+        assert!(line.contains(words), "{line} has not {words}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_server_has_accepted_25_hours_ahead_is_sent_when_the_clock_is_right() {
+    let server = start(tempfile::tempdir().unwrap(), -25 * HOUR).await;
+    let mut receiver = Receiver::answering(200, "ok").await;
+    let app = server.application().await;
+    // One a second: most of them are not tried before the kill.
+    server.endpoint(&app, json!({"url": receiver.url("/"), "throttleRate": 1})).await;
+    let folder = server.stop().await;
+    let (ahead, client) = serve(&folder, &[("ALDABA_ALLOW_NETWORKS", "127.0.0.0/8")]);
+    assert_eq!(client.get("/health").await.expect(200)["clock"]["status"], "not_trusted");
+    let mut waiting = BTreeSet::new();
+    for _ in 0..4 {
+        let message = json!({"eventType": "a", "payload": {}}).to_string();
+        let sent = client.post(&format!("/app/{app}/msg"), message).await.expect(202);
+        waiting.insert(sent["id"].as_str().unwrap().to_owned());
+    }
+    // SIGKILL: it cannot store anything more.
+    drop(ahead);
+    for arrival in receiver.all_there() {
+        waiting.remove(arrival.headers["webhook-id"].to_str().unwrap());
+    }
+    assert!(waiting.len() >= 2, "{} were left", waiting.len());
+    let server = start(folder, -25 * HOUR).await;
+    assert_eq!(clock_status(&server).await, "ok");
+    while !waiting.is_empty() {
+        waiting.remove(receiver.next().await.headers["webhook-id"].to_str().unwrap());
+    }
 }
 
 #[tokio::test]

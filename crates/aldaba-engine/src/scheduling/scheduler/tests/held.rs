@@ -49,7 +49,7 @@ fn run(world: &mut World, now: Timestamp) -> usize {
 }
 
 fn behind(world: &World, key: &GateKey, app: Option<u8>) -> GateBacklog {
-    world.scheduler.gates.held(key.org, app.map(|app| AppId::from_bytes([app; 20])))[0].backlog
+    world.scheduler.gates.held().of(key.org, app.map(|app| AppId::from_bytes([app; 20])))[0].backlog
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_release_wakes_the_lanes_behind_the_gate_and_no_others() {
             world.scheduler.ready.iter().flat_map(|queue| queue.values().copied()).collect();
         assert_eq!(ready, (0..10).map(|lane| lane_id(lane * 10)).collect());
         assert!(run(&mut world, START) >= 1, "on a ramp");
-        assert_eq!(world.scheduler.gates.held(one_organization(AppId::from_bytes([0; 20])), None), []);
+        assert_eq!(world.scheduler.gates.held().of(one_organization(AppId::from_bytes([0; 20])), None), []);
     }
 }
 
