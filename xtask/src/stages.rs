@@ -1,7 +1,7 @@
 //! The checks, in stages with a time budget each.
 
 use crate::run::{TaskResult, cargo, root, show};
-use crate::{documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools};
+use crate::{contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -93,6 +93,7 @@ pub(crate) fn lint() -> TaskResult {
     documents::check()?;
     links::check()?;
     names::check()?;
+    contrib::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;

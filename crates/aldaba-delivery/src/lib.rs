@@ -5,6 +5,7 @@
 //! [`Outcome`] → [`Class`] → [`Transition`] ([`Decision`]). [`Health`] and [`Gate`] consume the same class, so
 //! retry, endpoint health and host control never disagree about an attempt.
 
+pub mod alert;
 mod chance;
 mod class;
 mod condition;
@@ -36,7 +37,7 @@ pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateAdmission, GateKey, GateScope, Origin};
 pub use health::{Availability, Health, HealthStatus};
 pub use id::{
-    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
+    AlertId, ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
     RefusalId, ReplayId, SourceId,
 };
 pub use operator_actions::TurnedOff;

@@ -2,12 +2,13 @@
 //!
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
-//! again · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
+//! again · `alerting` judges the alert rules · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
 //! in requests of other senders · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
+mod alerting;
 mod blocking_pool;
 mod clock;
 mod configuration;
@@ -24,6 +25,7 @@ mod replaying;
 mod scheduling;
 pub mod wire;
 
+pub use alerting::FiringCount;
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
 pub use configuration::{
     ApiKeys, Brand, CachedKey, ChangeError, CheckError, CreateOutcome, Credentials, Directory,

@@ -1,4 +1,6 @@
 use crate::scheduling::GateLimits;
+use aldaba_delivery::alert::AlertRules;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Requests of one organization in flight to one origin, by default. One application may have half of them, as many as one
@@ -58,6 +60,9 @@ pub struct Options {
     /// How often the time of a trusted clock is recorded.
     pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
+    pub alert_rules: Arc<AlertRules>,
+    /// How often the alert rules are judged.
+    pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
 }
@@ -94,6 +99,8 @@ impl Default for Options {
             clock_trusted_after: Duration::from_secs(24 * 3600),
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
+            alert_rules: Arc::default(),
+            alert_interval: Duration::from_secs(15),
             commit_timeout: None,
         }
     }

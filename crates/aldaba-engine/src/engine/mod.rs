@@ -11,6 +11,7 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
+use crate::alerting::{AlertBoard, FiringCount};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
@@ -26,6 +27,7 @@ use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Vault};
 use aldaba_delivery::AppId;
+use aldaba_delivery::alert::AlertRules;
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::fmt;
 use std::sync::Arc;
@@ -56,6 +58,9 @@ struct EngineParts {
     commit_timeout: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
+    alert_rules: Arc<AlertRules>,
+    alert_interval: Duration,
+    alert_board: AlertBoard,
 }
 
 impl Engine {
@@ -152,6 +157,21 @@ impl Engine {
 
     pub fn replays(&self) -> &Replays {
         &self.0.replays
+    }
+
+    /// The alert rules in force.
+    pub fn alert_rules(&self) -> &AlertRules {
+        &self.0.alert_rules
+    }
+
+    /// How often the alert rules are judged.
+    pub fn alert_interval(&self) -> Duration {
+        self.0.alert_interval
+    }
+
+    /// How often each rule fires now, those of endpoints apart.
+    pub fn firing_alerts(&self) -> Vec<FiringCount> {
+        self.0.alert_board.counts()
     }
 
     /// The background tasks. Programs may add their own, so that all are visible in one place.

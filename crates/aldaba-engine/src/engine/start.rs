@@ -1,6 +1,7 @@
 //! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
+use crate::alerting::AlertBoard;
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -276,6 +277,9 @@ impl Engine {
             commit_timeout: options.commit_timeout,
             clock_watch,
             background,
+            alert_rules: options.alert_rules.clone(),
+            alert_interval: options.alert_interval,
+            alert_board: AlertBoard::default(),
         };
         Ok(Self(Arc::new(inner)))
     }

@@ -11,6 +11,7 @@
 //! | `clock-watch` | stores the time of a trusted clock | goes on |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
+//! | `alerts` | judges the alert rules | judges again; nothing that fires is forgotten or told twice |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
+pub(crate) const ALERTS: &str = "alerts";
 pub(crate) const OPERATIONAL: &str = "operational-webhooks";
 pub(crate) const SWEEP: &str = "sweep";
 pub(crate) const LANE_READS: &str = "lane-reads";

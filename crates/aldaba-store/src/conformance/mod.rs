@@ -11,6 +11,7 @@
 //! ```
 
 pub mod accepting;
+pub mod alerts;
 mod configuration;
 mod delivering;
 pub mod endings;
@@ -66,6 +67,13 @@ macro_rules! conformance_tests {
             accepting::one_conflict_never_fails_its_neighbours,
             accepting::the_same_message_twice_is_stored_once,
             accepting::a_large_payload_comes_back_whole,
+            alerts::an_alert_comes_back_as_it_was_written_and_is_resolved_once,
+            alerts::an_alert_and_its_notices_are_one_commit,
+            alerts::an_alert_is_acknowledged_once_and_while_it_fires,
+            alerts::an_endpoint_has_an_alert_from_its_third_failure_to_its_next_success,
+            alerts::an_endpoint_that_fails_by_turns_has_one_alert,
+            alerts::the_alert_of_an_endpoint_ends_with_a_resume_and_with_its_deletion,
+            alerts::resolved_alerts_go_when_they_are_old_or_too_many,
             dispatching::an_address_is_made_once_and_is_on_no_list,
             dispatching::an_address_names_a_policy_and_a_profile_that_are_there,
             dispatching::what_was_dispatched_is_found_by_its_state,

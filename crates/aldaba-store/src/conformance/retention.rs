@@ -24,6 +24,7 @@ fn rules(event_ids: Duration) -> RetentionRules {
         defaults: RetentionDefaults { delivered: None, dead: None },
         counters: ENDLESS,
         replays: ENDLESS,
+        alerts: Duration::from_secs(30 * 24 * 3600),
         audit: ENDLESS,
         gates: ENDLESS,
         event_ids,
@@ -62,7 +63,7 @@ pub async fn remove_slice(
     Removed { seen, counts: expired.removed, took: expired.took.unwrap_or_default() }
 }
 
-async fn remove(scene: &Scene, items: Vec<ExpiredItem>, now: Timestamp) -> Removed {
+pub(super) async fn remove(scene: &Scene, items: Vec<ExpiredItem>, now: Timestamp) -> Removed {
     remove_slice(&*scene.store, items, now, EVENT_IDS).await
 }
 

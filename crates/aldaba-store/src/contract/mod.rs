@@ -33,6 +33,7 @@ macro_rules! contract {
     };
 }
 
+mod alerts;
 mod audit;
 mod content;
 mod credentials;
@@ -52,6 +53,7 @@ mod source;
 mod statistics;
 mod write;
 
+pub use alerts::{Alert, Alerts, AlertsQuery};
 pub use audit::{
     Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
     AuditSubject, Audits, FieldChange, FieldValues, MASK,
@@ -114,6 +116,7 @@ pub trait Store:
     + Lanes
     + Directory
     + Credentials
+    + Alerts
     + Audits
     + History
     + Deliveries

@@ -2,7 +2,7 @@
 //! error.
 
 use super::{
-    Batch, Result, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health, keys,
+    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health, keys,
     message, notice, policy, profile, replay, setting, source, token,
 };
 use crate::{AuditEntry, Change, Changed, IdempotencyKey};
@@ -44,12 +44,12 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
             let make = || endpoint::create(tx, rules, new);
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &make)
         }
-        Change::UpdateEndpoint { endpoint, was, resume, .. } => endpoint::update(tx, endpoint, was, *resume),
+        Change::UpdateEndpoint { endpoint, was, resume, .. } => endpoint::update(tx, rules, endpoint, was, *resume),
         Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
             let replay = recovery.as_ref().map(|recovery| &recovery.replay);
             let key = recovery.as_ref().and_then(|recovery| recovery.idempotency);
             let id = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
-            once(app.as_bytes(), &key, &id, &|| health::resume(tx, *app, *endpoint, *at, replay))
+            once(app.as_bytes(), &key, &id, &|| health::resume(tx, rules, (*app, *endpoint), *at, replay))
         }
         Change::ReleaseGates { gates } => gate::release(tx, gates),
         Change::DeleteEndpoint { app, endpoint, at, .. } => endpoint::delete(tx, *app, *endpoint, *at),
@@ -76,6 +76,8 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::RenameApiKey { org, id, name } => api_key::rename(tx, *org, *id, name),
         Change::RevokeApiKey { org, id } => api_key::revoke(tx, *org, *id),
         Change::NoteKeyUses { uses } => api_key::note_uses(tx, uses),
+        Change::WriteAlerts { fired, resolved, .. } => alert::write(tx, fired, resolved),
+        Change::AcknowledgeAlert { org, alert, at, by } => alert::acknowledge(tx, *org, *alert, *at, by),
         Change::PutSetting { name, value } => setting::put(tx, name, value),
         Change::Reschedule { deliveries } => delivery::reschedule(tx, deliveries),
         Change::SequenceDue { now, limit } => delivery::sequence_due(tx, batch.numbers, *now, *limit),

@@ -3,6 +3,7 @@
 //! A file for each thing: its columns, its statements and what may be done with it. The statements are SQL that SQLite and
 //! PostgreSQL both read. Reads get the read-only half, [`Reading`], which is a snapshot of one moment.
 
+pub(crate) mod alert;
 pub(crate) mod audit;
 mod change;
 mod configuration;
@@ -45,6 +46,8 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub endpoints_per_application: usize,
+    /// An endpoint with more failures in a row has an alert; `None`: none has one.
+    pub endpoint_failures: Option<u32>,
 }
 
 /// One commit under way.
@@ -151,6 +154,7 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
 pub fn statements() -> Vec<&'static Statement> {
     [
         accepting::statements(),
+        alert::statements(),
         api_key::statements(),
         application::statements(),
         attempt::statements(),

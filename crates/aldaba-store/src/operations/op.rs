@@ -104,6 +104,7 @@ impl Op {
             Self::Change(change, _) => match &**change {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
                 Change::Reschedule { deliveries } => deliveries.len().max(1),
+                Change::WriteAlerts { fired, resolved, .. } => (fired.len() + resolved.len()).max(1),
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },

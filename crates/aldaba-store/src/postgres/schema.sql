@@ -429,4 +429,25 @@ CREATE TABLE gate (
     PRIMARY KEY (org, origin, scope)
 );
 
+CREATE TABLE alert (
+    id              BYTEA            NOT NULL,
+    org             BYTEA            NOT NULL,
+    app             BYTEA,
+    endpoint        BYTEA,
+    rule            TEXT COLLATE "C" NOT NULL,
+    value           TEXT COLLATE "C" NOT NULL,
+    threshold       TEXT COLLATE "C" NOT NULL,
+    fired_at        BIGINT           NOT NULL,
+    resolved_at     BIGINT,
+    acknowledged_at BIGINT,
+    acknowledged_by TEXT COLLATE "C",
+    PRIMARY KEY (id)
+);
+CREATE INDEX alert_org ON alert (org, id);
+CREATE INDEX alert_firing ON alert (org, id) WHERE resolved_at IS NULL;
+CREATE INDEX alert_past ON alert (org, resolved_at, id) WHERE resolved_at IS NOT NULL;
+CREATE INDEX alert_judged ON alert (id) WHERE endpoint IS NULL AND resolved_at IS NULL;
+CREATE INDEX alert_app ON alert (app, id) WHERE app IS NOT NULL;
+CREATE INDEX alert_endpoint ON alert (endpoint, id) WHERE endpoint IS NOT NULL;
+
 INSERT INTO total (name, value) VALUES ('hours_begun', -1), ('hours_summed', -1), ('numbers', 0), ('waiting', 0);

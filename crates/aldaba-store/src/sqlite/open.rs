@@ -14,6 +14,7 @@ use super::writer::Writer;
 use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};
 use crate::operations::{Numbers, Rules};
 use parking_lot::Mutex;
+use aldaba_delivery::alert::AlertRules;
 use rusqlite::Connection;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,10 @@ pub(super) fn start(
     let writer = Writer {
         database: Database {
             connection,
-            rules: Rules { endpoints_per_application: options.store.endpoints_per_application },
+            rules: Rules {
+                endpoints_per_application: options.store.endpoints_per_application,
+                endpoint_failures: options.store.endpoint_failures,
+            },
             clock: options.store.clock.clone(),
             types: Arc::clone(&types),
             numbers: Numbers::default(),
@@ -165,7 +169,10 @@ pub fn in_memory() -> Result<Database, OpenError> {
 pub(super) fn bare(connection: Connection) -> Database {
     Database {
         connection,
-        rules: Rules { endpoints_per_application: 10_000 },
+        rules: Rules {
+            endpoints_per_application: 10_000,
+            endpoint_failures: AlertRules::default().endpoint_failures(),
+        },
         clock: Monotonic::default(),
         types: Arc::default(),
         numbers: Numbers::default(),

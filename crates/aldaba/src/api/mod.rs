@@ -3,6 +3,7 @@
 //! The router checks the token and the query string before a handler runs (`routing/route.rs`). A handler then checks
 //! the path, the application, and the body last.
 
+mod alert;
 mod application;
 mod attempt;
 mod audit;
@@ -114,6 +115,7 @@ fn routes() -> Vec<Route> {
         catalog::routes(),
         credentials::routes(),
         audit::routes(),
+        alert::routes(),
         health::routes(),
     ];
     resources.into_iter().flatten().collect()

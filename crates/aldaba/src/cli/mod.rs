@@ -1,5 +1,6 @@
 //! The command line: one module for each command.
 
+mod alerts;
 mod clock;
 mod demo;
 mod init;
@@ -16,6 +17,7 @@ use crate::runtimes;
 use crate::server::StartError;
 use aldaba_engine::SetupError;
 use clap::{Args, Parser, Subcommand};
+use alerts::AlertOptions;
 use clock::ClockOptions;
 use policy::PolicyCommand;
 use serve::ServeOptions;
@@ -64,6 +66,8 @@ enum Command {
     },
     /// Show whether the server trusts the machine's clock
     Clock(ClockOptions),
+    /// Show what alerts of a running server, and take note of an alert
+    Alerts(AlertOptions),
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +98,8 @@ enum Error {
     Token(#[from] token::Error),
     #[error(transparent)]
     Clock(#[from] clock::Error),
+    #[error(transparent)]
+    Alerts(#[from] alerts::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -132,6 +138,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
             Ok(clock::run(&options, &config)?)
         }
+        Command::Alerts(options) => {
+            let data = DataOptions::of_server(&options.server_options);
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(alerts::run(options, &config, &variables)?)
+        }
     }
 }
 
@@ -145,16 +156,18 @@ impl Error {
     /// A mistake has the same exit code in every command.
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
-        use {clock::Error as Clock, policy::Error as Policy, token::Error as Token};
+        use {alerts::Error as Alerts, clock::Error as Clock, policy::Error as Policy, token::Error as Token};
         match self {
             Self::Config(_)
             | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
+            | Self::Alerts(Alerts::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Policy(Policy::Server(error))
             | Self::Token(Token::Server(error))
+            | Self::Alerts(Alerts::Server(error))
             | Self::Clock(Clock::Server(error))
                 if !error.is_refusal() =>
             {

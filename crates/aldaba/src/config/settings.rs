@@ -7,7 +7,9 @@ use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
 use aldaba_delivery::BUILTIN_PROFILES;
+use aldaba_delivery::alert::AlertRules;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One row of the table.
@@ -362,6 +364,27 @@ pub const SETTINGS: &[Setting] = &[
     number("application_messages_per_day", "0", (0, 1 << 48), "The same for each application.", |c, n| {
         c.engine.quotas.application = (n > 0).then_some(n);
     }),
+    text(
+        "alert_rules",
+        "",
+        "changes of alert rules, such as `queue-length > 500 for 5m; delivery-failure-rate off`",
+        "Changes of the built-in alert rules, separated by `;`: another threshold, optionally with `resolve`, `for` and `over`, or \
+         `off`; [alerts.md](alerts.md) has the rules. Unset: as built in.",
+        |c, v| {
+            let rules = AlertRules::parse(v).ok()?;
+            c.store.endpoint_failures = rules.endpoint_failures();
+            c.engine.alert_rules = Arc::new(rules);
+            Some(())
+        },
+    )
+    .explained(|v| AlertRules::parse(v).err().map(|error| error.to_string())),
+    number(
+        "alert_interval_seconds",
+        "15",
+        (1, 3600),
+        "How often the alert rules are judged.",
+        |c, n| c.engine.alert_interval = Duration::from_secs(n),
+    ),
     number(
         "shutdown_seconds",
         "30",

@@ -67,7 +67,7 @@ fn change_if_unchanged(tx: &dyn Transaction, record: &Record) -> Result<bool> {
 fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let tx = batch.tx;
     if let Some(health) = &record.health {
-        health::after_attempt(tx, record, health)?;
+        health::after_attempt(tx, batch.rules, record, health)?;
     }
     if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.is_own_failure()) {
         health::set_last_error(tx, record.endpoint, attempt)?;

@@ -4,7 +4,7 @@ use super::search::{self, ExpiredItem, SettledPosition};
 use super::{Removal, Removed};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    BULK_SLICE, Monotonic, Result, Slice, Transaction, audit, endpoint, gate, health, keys, message, replay,
+    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, gate, health, keys, message, replay,
     statistics, token,
 };
 use crate::{RemovedCounts, Seq};
@@ -81,6 +81,7 @@ impl Remover<'_> {
             ExpiredItem::Replay(id, before) => {
                 counts.replays += replay::remove_ended(tx, *id, *before)? as u64;
             }
+            ExpiredItem::Alert(id) => counts.alerts += alert::remove(tx, *id)? as u64,
             ExpiredItem::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,
             ExpiredItem::RevokedToken(mark, before) => {
                 counts.revocations += token::remove_revoked(tx, mark, *before)? as u64;

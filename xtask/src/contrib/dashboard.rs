@@ -1,0 +1,175 @@
+//! The dashboard: a panel for each rule with its threshold, and panels for what an operator needs besides.
+
+use aldaba_delivery::alert::{AlertRule, Comparison, Language, Unit};
+use serde_json::{Value, json};
+
+/// The columns of a dashboard, and those of a panel.
+const WIDTH: u64 = 24;
+const PANEL_WIDTH: u64 = 8;
+const PANEL_HEIGHT: u64 = 7;
+
+/// Only of the server that was chosen.
+const TARGET: &str = r#"{job=~"$job", instance=~"$instance"}"#;
+
+/// A panel: what it shows, in which unit, and its queries with their legends.
+struct Panel {
+    title: String,
+    about: String,
+    unit: &'static str,
+    queries: Vec<(String, &'static str)>,
+    threshold: Option<(f64, Comparison)>,
+}
+
+fn panel(title: &str, about: &str, unit: &'static str, queries: &[(&str, &'static str)]) -> Panel {
+    let queries = queries.iter().map(|(query, legend)| (query.replace("$target", TARGET_INSIDE), *legend));
+    Panel { title: title.into(), about: about.into(), unit, queries: queries.collect(), threshold: None }
+}
+
+/// The same within braces that hold more.
+const TARGET_INSIDE: &str = r#"job=~"$job", instance=~"$instance""#;
+
+/// What is shown besides the values of rules.
+fn others() -> Vec<Panel> {
+    vec![
+        panel(
+            "Attempts per second",
+            "Attempts by what came of them",
+            "reqps",
+            &[("sum by (status) (rate(webhook_delivery_attempts_total{$target}[5m]))", "{{status}}")],
+        ),
+        panel(
+            "Duration of attempts",
+            "Half of all attempts, 95 % and 99 % of them take no longer",
+            "s",
+            &[
+                (
+                    "histogram_quantile(0.5, sum by (le) (rate(webhook_delivery_duration_seconds_bucket{$target}[5m])))",
+                    "p50",
+                ),
+                (
+                    "histogram_quantile(0.95, sum by (le) (rate(webhook_delivery_duration_seconds_bucket{$target}[5m])))",
+                    "p95",
+                ),
+                (
+                    "histogram_quantile(0.99, sum by (le) (rate(webhook_delivery_duration_seconds_bucket{$target}[5m])))",
+                    "p99",
+                ),
+            ],
+        ),
+        panel(
+            "Retries per second",
+            "Attempts that were not the first of their delivery",
+            "reqps",
+            &[("sum(rate(webhook_delivery_retries_total{$target}[5m]))", "retries")],
+        ),
+        panel(
+            "Alerts that fire",
+            "For the server and for organizations",
+            "short",
+            &[(
+                "sum by (rule, scope) (aldaba_alerts_firing{$target}) > 0 or vector(0)",
+                "{{rule}} {{scope}}",
+            )],
+        ),
+    ]
+}
+
+fn of_rule(rule: AlertRule) -> Option<Panel> {
+    let texts = rule.texts(Language::English);
+    let value = rule.prometheus_value()?;
+    let metric = rule.metric()?;
+    let query = match metric.strip_suffix('}') {
+        Some(open) => value.replace(metric, &format!("{open}, {TARGET_INSIDE}}}")),
+        None => value.replace(metric, &format!("{metric}{TARGET}")),
+    };
+    let unit = match rule.unit() {
+        Unit::Ratio => "percentunit",
+        Unit::Number => "short",
+        Unit::Seconds => "s",
+        Unit::Bytes => "bytes",
+    };
+    Some(Panel {
+        title: texts.meaning().into(),
+        about: format!("Alert: {}. {}", texts.title(), texts.what_to_do()),
+        unit,
+        queries: vec![(query, "{{instance}}")],
+        threshold: Some((rule.default_limits().threshold, rule.comparison())),
+    })
+}
+
+/// Every panel's query, for a test with a real Prometheus.
+pub(super) fn queries() -> Vec<String> {
+    let all = AlertRule::ALL.into_iter().filter_map(of_rule).chain(others());
+    all.flat_map(|panel| panel.queries.into_iter().map(|(query, _)| query)).collect()
+}
+
+pub(super) fn dashboard() -> String {
+    let panels = AlertRule::ALL.into_iter().filter_map(of_rule).chain(others());
+    let panels: Vec<_> = (0..).zip(panels).map(|(number, panel)| render(number, &panel)).collect();
+    let variable = |name: &str, query: &str| {
+        json!({
+            "name": name, "label": name, "type": "query", "query": {"query": query, "refId": name},
+            "datasource": {"type": "prometheus", "uid": "${datasource}"},
+            "includeAll": true, "multi": true, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
+            "refresh": 2, "sort": 1,
+        })
+    };
+    let dashboard = json!({
+        "uid": "aldaba",
+        "title": "Aldaba",
+        "description": "Made by `cargo xtask contrib` from the alert rules of the server.",
+        "tags": ["webhooks"],
+        "schemaVersion": 39,
+        "editable": true,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "templating": {"list": [
+            {"name": "datasource", "type": "datasource", "query": "prometheus", "current": {}, "label": "data source"},
+            variable("job", "label_values(webhook_queue_length, job)"),
+            variable("instance", "label_values(webhook_queue_length{job=~\"$job\"}, instance)"),
+        ]},
+        "panels": panels,
+    });
+    format!("{dashboard:#}\n")
+}
+
+fn render(number: u64, panel: &Panel) -> Value {
+    let columns = WIDTH / PANEL_WIDTH;
+    let place = json!({
+        "x": number % columns * PANEL_WIDTH, "y": number / columns * PANEL_HEIGHT, "w": PANEL_WIDTH, "h": PANEL_HEIGHT,
+    });
+    let targets = panel.queries.iter().zip('A'..).map(|((query, legend), letter)| {
+        json!({
+            "refId": letter.to_string(), "expr": query, "legendFormat": legend,
+            "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        })
+    });
+    let (steps, style) = match panel.threshold {
+        None => (json!([{"color": "green", "value": null}]), "off"),
+        Some((threshold, Comparison::Above)) => {
+            (json!([{"color": "green", "value": null}, {"color": "red", "value": threshold}]), "dashed")
+        }
+        Some((threshold, Comparison::Below)) => {
+            (json!([{"color": "red", "value": null}, {"color": "green", "value": threshold}]), "dashed")
+        }
+    };
+    json!({
+        "id": number + 1,
+        "type": "timeseries",
+        "title": panel.title,
+        "description": panel.about,
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "gridPos": place,
+        "targets": targets.collect::<Vec<_>>(),
+        "fieldConfig": {
+            "defaults": {
+                "unit": panel.unit,
+                "min": 0,
+                "thresholds": {"mode": "absolute", "steps": steps},
+                "custom": {"thresholdsStyle": {"mode": style}, "fillOpacity": 10},
+            },
+            "overrides": [],
+        },
+        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+    })
+}
