@@ -98,6 +98,7 @@ fn of_rule(rule: AlertRule) -> Option<Panel> {
 }
 
 /// Every panel's query, for a test with a real Prometheus.
+#[cfg(test)]
 pub(super) fn queries() -> Vec<String> {
     let all = AlertRule::ALL.into_iter().filter_map(of_rule).chain(others());
     all.flat_map(|panel| panel.queries.into_iter().map(|(query, _)| query)).collect()

@@ -74,7 +74,7 @@ async fn list(servers: &[ServerClient]) -> Result<(), Error> {
     for server in servers {
         let firing = AlertFilter { state: Some("firing".into()), ..AlertFilter::default() };
         let alerts = server.client().alerts();
-        all.extend(server.call(alerts.list().filter(firing).limit(MAX_SHOWN)).await?.data);
+        all.extend(server.call(alerts.list().filter(firing).limit(MAX_SHOWN).into_future()).await?.data);
     }
     let mut out = std::io::stdout();
     if all.is_empty() {
