@@ -11,6 +11,7 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
+use crate::Statistics;
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
@@ -56,6 +57,7 @@ struct EngineParts {
     commit_timeout: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
+    statistics: Statistics,
 }
 
 impl Engine {
@@ -152,6 +154,11 @@ impl Engine {
 
     pub fn replays(&self) -> &Replays {
         &self.0.replays
+    }
+
+    /// What happens, in numbers.
+    pub fn statistics(&self) -> &Statistics {
+        &self.0.statistics
     }
 
     /// The background tasks. Programs may add their own, so that all are visible in one place.

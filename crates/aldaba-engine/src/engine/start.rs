@@ -17,6 +17,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
+use crate::observing::{Statistics, StoreWatch};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
 use crate::replaying::{ManualPermits, Resender};
@@ -248,6 +249,11 @@ impl Engine {
         };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_record_interval };
+        let statistics = Statistics::new(store.live_counts(), clock.clone());
+        if let Some(interval) = options.store_watch_interval {
+            let (store, inbox, statistics) = (store.clone(), inbox.clone(), statistics.clone());
+            background.start(StoreWatch { store, inbox, statistics, interval });
+        }
         background.start(retention);
         background.start(orphans);
         background.start(expirer);
@@ -276,6 +282,7 @@ impl Engine {
             commit_timeout: options.commit_timeout,
             clock_watch,
             background,
+            statistics,
         };
         Ok(Self(Arc::new(inner)))
     }
