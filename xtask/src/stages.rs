@@ -213,6 +213,12 @@ fn measure() -> Result<Command, String> {
     Ok(suite)
 }
 
+/// A scripted outage, watched by the server's alerts and by a real Prometheus.
+pub(crate) fn alerts() -> TaskResult {
+    contrib::promtool()?;
+    show(suites::workspace("test").args(["--test", "outage", "--", "--ignored", "--nocapture"]))
+}
+
 pub(crate) fn schedules() -> TaskResult {
     show(black_box("schedules").env("ALDABA_SCHEDULE_SECONDS", "60"))
 }

@@ -34,6 +34,8 @@ pub struct Options {
     pub content_bytes: usize,
     /// How often a sweep searches the store for due work that memory does not know of.
     pub sweep_interval: Duration,
+    /// How often the statistics look at what nothing counts, such as endpoints that have failed. `None`: never.
+    pub store_watch_interval: Option<Duration>,
     /// How long a lane with nothing to do stays in memory.
     pub lane_idle: Duration,
     /// The longest sleep of the dispatcher, so that a changed clock is noticed.
@@ -85,6 +87,7 @@ impl Default for Options {
             lanes_awake: 10_000,
             content_bytes: 32 * 1024 * 1024,
             sweep_interval: Duration::from_secs(30),
+            store_watch_interval: Some(Duration::from_secs(15)),
             lane_idle: Duration::from_secs(60),
             max_sleep: Duration::from_secs(1),
             tenants: 10_000,

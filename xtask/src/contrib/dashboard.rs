@@ -97,13 +97,6 @@ fn of_rule(rule: AlertRule) -> Option<Panel> {
     })
 }
 
-/// Every panel's query, for a test with a real Prometheus.
-#[cfg(test)]
-pub(super) fn queries() -> Vec<String> {
-    let all = AlertRule::ALL.into_iter().filter_map(of_rule).chain(others());
-    all.flat_map(|panel| panel.queries.into_iter().map(|(query, _)| query)).collect()
-}
-
 pub(super) fn dashboard() -> String {
     let panels = AlertRule::ALL.into_iter().filter_map(of_rule).chain(others());
     let panels: Vec<_> = (0..).zip(panels).map(|(number, panel)| render(number, &panel)).collect();

@@ -12,9 +12,7 @@ impl AlertRule {
     pub fn prometheus_value(self) -> Option<String> {
         let metric = self.metric().filter(|_| self.scopes().contains(&AlertScope::Server))?;
         Some(match self {
-            Self::DeadLetterGrowing => {
-                format!("sum without (reason) (increase({metric}[{}]))", format_duration(super::rule::WINDOW))
-            }
+            Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
             Self::CertificateExpiring => format!("min without (kind) ({metric}) - time()"),
             _ => metric.to_owned(),
         })

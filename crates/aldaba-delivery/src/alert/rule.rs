@@ -22,7 +22,7 @@ pub enum AlertRule {
     OldestWaiting,
     FailedEndpoints,
     EndpointFailing,
-    DeadLetterGrowing,
+    DeadLetterSize,
     DiskSpace,
     StoreNotWritable,
     TaskRestarting,
@@ -84,7 +84,7 @@ impl AlertRule {
         Self::OldestWaiting,
         Self::FailedEndpoints,
         Self::EndpointFailing,
-        Self::DeadLetterGrowing,
+        Self::DeadLetterSize,
         Self::DiskSpace,
         Self::StoreNotWritable,
         Self::TaskRestarting,
@@ -114,7 +114,7 @@ impl AlertRule {
             Self::OldestWaiting => "oldest-waiting",
             Self::FailedEndpoints => "failed-endpoints",
             Self::EndpointFailing => "endpoint-failing",
-            Self::DeadLetterGrowing => "dead-letter-growing",
+            Self::DeadLetterSize => "dead-letter-size",
             Self::DiskSpace => "disk-space",
             Self::StoreNotWritable => "store-not-writable",
             Self::TaskRestarting => "task-restarting",
@@ -146,7 +146,7 @@ impl AlertRule {
             Self::OldestWaiting => "aldaba_oldest_waiting_seconds",
             Self::FailedEndpoints => "webhook_failed_count",
             Self::EndpointFailing => return None,
-            Self::DeadLetterGrowing => "aldaba_dead_letters_in_window",
+            Self::DeadLetterSize => "aldaba_dead_letter_deliveries",
             Self::DiskSpace => "aldaba_disk_free_bytes",
             Self::StoreNotWritable => "aldaba_store_writable",
             Self::TaskRestarting => "aldaba_background_tasks_restarting",
@@ -180,9 +180,7 @@ impl AlertRule {
 
     pub fn severity(self) -> Severity {
         match self {
-            Self::DiskSpace | Self::StoreNotWritable | Self::DeliverySuccessRate | Self::OldestWaiting => {
-                Severity::Critical
-            }
+            Self::DiskSpace | Self::StoreNotWritable | Self::DeliverySuccessRate => Severity::Critical,
             _ => Severity::Warning,
         }
     }
@@ -191,6 +189,7 @@ impl AlertRule {
         match self {
             Self::EndpointFailing => &[AlertScope::Endpoint],
             Self::OldestWaiting
+            | Self::DeadLetterSize
             | Self::DiskSpace
             | Self::StoreNotWritable
             | Self::TaskRestarting
@@ -210,7 +209,6 @@ impl AlertRule {
                 | Self::AverageRetries
                 | Self::AttemptDurationP99
                 | Self::DeliveryLatencyP95
-                | Self::DeadLetterGrowing
         )
     }
 
@@ -245,10 +243,10 @@ impl AlertRule {
             Self::AttemptDurationP99 => limits(25.0, 20.0, MINUTE),
             Self::DeliveryLatencyP95 => limits(10.0, 8.0, MINUTE),
             Self::QueueLength => limits(100.0, 80.0, MINUTE),
-            Self::OldestWaiting => limits(3600.0, 1800.0, MINUTE),
+            Self::OldestWaiting => limits(24.0 * 3600.0, 12.0 * 3600.0, MINUTE),
             Self::FailedEndpoints => limits(10.0, 8.0, MINUTE),
             Self::EndpointFailing => limits(2.0, 0.0, Duration::ZERO),
-            Self::DeadLetterGrowing => limits(100.0, 50.0, MINUTE),
+            Self::DeadLetterSize => limits(1000.0, 800.0, MINUTE),
             Self::DiskSpace => limits(1024.0 * 1024.0 * 1024.0, 1.25 * 1024.0 * 1024.0 * 1024.0, MINUTE),
             Self::StoreNotWritable | Self::ClockNotTrusted => limits(1.0, 1.0, Duration::ZERO),
             Self::TaskRestarting => limits(0.0, 0.0, Duration::ZERO),

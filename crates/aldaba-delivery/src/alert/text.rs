@@ -55,11 +55,11 @@ impl AlertTexts {
             }
             AlertRule::DeliveryLatencyP95 => pick("Events arrive late", "Los eventos llegan tarde"),
             AlertRule::QueueLength => pick("Many deliveries are waiting", "Hay muchas entregas en espera"),
-            AlertRule::OldestWaiting => pick("A delivery is overdue", "Una entrega está atrasada"),
+            AlertRule::OldestWaiting => pick("A delivery has waited for long", "Una entrega lleva mucho tiempo en espera"),
             AlertRule::FailedEndpoints => pick("Many endpoints have failed", "Muchos endpoints han fallado"),
             AlertRule::EndpointFailing => pick("An endpoint is failing", "Un endpoint está fallando"),
-            AlertRule::DeadLetterGrowing => {
-                pick("The dead letter list is growing", "La lista de entregas muertas crece")
+            AlertRule::DeadLetterSize => {
+                pick("The dead letter list is long", "La lista de entregas muertas es larga")
             }
             AlertRule::DiskSpace => pick("The disk is almost full", "El disco está casi lleno"),
             AlertRule::StoreNotWritable => {
@@ -103,15 +103,15 @@ impl AlertTexts {
             ),
             AlertRule::QueueLength => pick("Deliveries that wait", "Entregas en espera"),
             AlertRule::OldestWaiting => pick(
-                "How long the oldest due delivery has waited",
-                "Cuánto espera la entrega pendiente más antigua",
+                "How long the oldest delivery has waited",
+                "Cuánto lleva en espera la entrega más antigua",
             ),
             AlertRule::FailedEndpoints => pick("Endpoints that have failed", "Endpoints que han fallado"),
             AlertRule::EndpointFailing => {
                 pick("Failures of an endpoint in a row", "Fallos seguidos de un endpoint")
             }
-            AlertRule::DeadLetterGrowing => {
-                pick("Deliveries that ended without success", "Entregas que terminaron sin éxito")
+            AlertRule::DeadLetterSize => {
+                pick("Deliveries in the dead letter list", "Entregas en la lista de entregas muertas")
             }
             AlertRule::DiskSpace => pick(
                 "Free space on the disk of the data folder",
@@ -169,8 +169,8 @@ impl AlertTexts {
                 "Mire por qué esperan las entregas: la explicación de una entrega da el motivo, y GET /api/v1/host los servidores retenidos. Un pico breve no necesita nada.",
             ),
             AlertRule::OldestWaiting => pick(
-                "A delivery should have been sent long ago. Its explanation names what it waits for: a held host, a failed endpoint, a rate, or an order.",
-                "Una entrega debería haber salido hace tiempo. Su explicación dice qué espera: un servidor retenido, un endpoint que ha fallado, un ritmo o un orden.",
+                "Find it with GET …/delivery?state=pending. Its explanation names what it waits for: a retry, a held host, a failed endpoint, a rate, or an order.",
+                "Búsquela con GET …/delivery?state=pending. Su explicación dice qué espera: un reintento, un servidor retenido, un endpoint que ha fallado, un ritmo o un orden.",
             ),
             AlertRule::FailedEndpoints => pick(
                 "Tell the owners, and resume each endpoint once it is repaired: POST …/endpoint/{id}/resume sends what is held.",
@@ -180,7 +180,7 @@ impl AlertTexts {
                 "Look at the last error of the endpoint, and repair its receiver. Retries go on; if it has failed, resume it afterwards.",
                 "Mire el último error del endpoint y repare su receptor. Los reintentos siguen; si ha fallado, reanúdelo después.",
             ),
-            AlertRule::DeadLetterGrowing => pick(
+            AlertRule::DeadLetterSize => pick(
                 "Look at the reasons in the dead letter list. Repair the receivers, then replay; discard what nobody needs.",
                 "Mire los motivos en la lista de entregas muertas. Repare los receptores y repita después; descarte lo que nadie necesita.",
             ),

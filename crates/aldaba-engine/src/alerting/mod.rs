@@ -13,11 +13,11 @@ mod tests;
 
 pub(crate) use board::AlertBoard;
 pub use board::FiringCount;
-pub(crate) use measurements::{MeasuredScope, Measurements};
+pub(crate) use measurements::{EngineMeasurements, Measurements};
 
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::housekeeping::{OperationalListeners, management};
-use crate::{Clock, Entropy};
+use crate::{Clock, Entropy, Scope};
 use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertRules, AlertScope, AlertState, AlertTransition};
 use aldaba_delivery::{AlertId, OrgId, Timestamp};
 use aldaba_store::{Alert, Change, Changed, Done, Error, Notice, Store};
@@ -110,9 +110,9 @@ impl Alerting {
             self.read().await?;
         }
         let mut verdicts = Vec::new();
-        self.judge(MeasuredScope::Server, now, &mut verdicts);
+        self.judge(Scope::Server, now, &mut verdicts);
         for (number, org) in self.organizations().into_iter().enumerate() {
-            self.judge(MeasuredScope::Organization(org), now, &mut verdicts);
+            self.judge(Scope::Organization(org), now, &mut verdicts);
             if number % ORGANIZATIONS_AT_ONCE == ORGANIZATIONS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
@@ -152,10 +152,10 @@ impl Alerting {
         all
     }
 
-    fn judge(&mut self, scope: MeasuredScope, now: Timestamp, verdicts: &mut Vec<Verdict>) {
+    fn judge(&mut self, scope: Scope, now: Timestamp, verdicts: &mut Vec<Verdict>) {
         let (org, of) = match scope {
-            MeasuredScope::Server => (management(), AlertScope::Server),
-            MeasuredScope::Organization(org) => (org, AlertScope::Organization),
+            Scope::Server => (management(), AlertScope::Server),
+            Scope::Organization(org) => (org, AlertScope::Organization),
         };
         let rules: Vec<_> = self.rules.of(of).collect();
         let measured = self.measurements.measure(scope, &rules, now);

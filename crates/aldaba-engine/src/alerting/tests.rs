@@ -29,13 +29,13 @@ impl Measurements for Scripted {
 
     fn measure(
         &self,
-        scope: MeasuredScope,
+        scope: Scope,
         rules: &[(AlertRule, AlertLimits)],
         _: Timestamp,
     ) -> Vec<Measured> {
         let org = match scope {
-            MeasuredScope::Server => management(),
-            MeasuredScope::Organization(org) => org,
+            Scope::Server => management(),
+            Scope::Organization(org) => org,
         };
         let set = self.0.lock();
         let value =

@@ -11,6 +11,7 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
+use crate::Statistics;
 use crate::alerting::{AlertBoard, FiringCount};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
@@ -61,6 +62,7 @@ struct EngineParts {
     alert_rules: Arc<AlertRules>,
     alert_interval: Duration,
     alert_board: AlertBoard,
+    statistics: Statistics,
 }
 
 impl Engine {
@@ -172,6 +174,11 @@ impl Engine {
     /// How often each rule fires now, those of endpoints apart.
     pub fn firing_alerts(&self) -> Vec<FiringCount> {
         self.0.alert_board.counts()
+    }
+
+    /// What happens, in numbers.
+    pub fn statistics(&self) -> &Statistics {
+        &self.0.statistics
     }
 
     /// The background tasks. Programs may add their own, so that all are visible in one place.

@@ -1,7 +1,7 @@
 //! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
-use crate::alerting::AlertBoard;
+use crate::alerting::{AlertBoard, AlertMemory, Alerting, EngineMeasurements};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -18,6 +18,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
+use crate::observing::{Statistics, StoreWatch};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
 use crate::replaying::{ManualPermits, Resender};
@@ -232,7 +233,7 @@ impl Engine {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents,
             event_types: event_types.clone(),
@@ -241,6 +242,7 @@ impl Engine {
             matching: BlockingPool::new(),
             checking: BlockingPool::new(),
         });
+        let alert_listeners = listeners.clone();
         let operational = OperationalSender {
             store: store.clone(),
             intake: intake.clone(),
@@ -249,6 +251,28 @@ impl Engine {
         };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_record_interval };
+        let statistics = Statistics::new(store.live_counts(), clock.clone());
+        if let Some(interval) = options.store_watch_interval {
+            let (store, inbox, statistics) = (store.clone(), inbox.clone(), statistics.clone());
+            background.start(StoreWatch { store, inbox, statistics, interval });
+        }
+        let alert_board = AlertBoard::default();
+        background.start(Alerting {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            listeners: alert_listeners,
+            measurements: Arc::new(EngineMeasurements {
+                statistics: statistics.clone(),
+                background: background.clone(),
+                store: store.clone(),
+                trust: clock_watch.trust.clone(),
+            }),
+            rules: options.alert_rules.clone(),
+            interval: options.alert_interval,
+            board: alert_board.clone(),
+            memory: AlertMemory::default(),
+        });
         background.start(retention);
         background.start(orphans);
         background.start(expirer);
@@ -279,7 +303,8 @@ impl Engine {
             background,
             alert_rules: options.alert_rules.clone(),
             alert_interval: options.alert_interval,
-            alert_board: AlertBoard::default(),
+            alert_board,
+            statistics,
         };
         Ok(Self(Arc::new(inner)))
     }

@@ -9,6 +9,7 @@
 //! | `places` | gives deliveries of ordered endpoints their sequence numbers | searches for all of them again |
 //! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |
 //! | `clock-watch` | stores the time of a trusted clock | goes on |
+//! | `store-watch` | looks at failed endpoints, the oldest delivery, the dead letter and the scheduler | looks again |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
 //! | `alerts` | judges the alert rules | judges again; nothing that fires is forgotten or told twice |

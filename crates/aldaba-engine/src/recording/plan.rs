@@ -90,9 +90,11 @@ pub(crate) fn ended_unsent(
 fn without_attempt(request: &AttemptRequest, transition: Transition, now: Timestamp) -> Record {
     Record {
         seq: request.pending.seq,
+        org: Some(request.target.org),
         app: request.target.app,
         endpoint: request.endpoint,
         message: request.pending.message,
+        clock_start: request.pending.clock_start,
         attempts_before: request.pending.attempts,
         attempt: None,
         transition,

@@ -263,7 +263,15 @@ pub async fn a_discarded_one_that_is_delivered_by_hand_stays(store: Arc<dyn Stor
     ask(|done| scene.store.discard(app, vec![seq], None, done)).await.unwrap();
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
     let message = event.message.id;
-    let resent = ManualRecord { endpoint, message, attempt, at: at(5), audit: None, idempotency: None };
+    let resent = ManualRecord {
+        org: scene.org,
+        endpoint,
+        message,
+        attempt,
+        at: at(5),
+        audit: None,
+        idempotency: None,
+    };
     ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     let cut = Cutoff { endpoint, delivered: None, dead: None, discarded: before(at(99)) };
     assert_eq!(found(&scene, Search::Deliveries(vec![cut]), 10).await, []);
@@ -322,6 +330,7 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
     let resend = async |success| {
         let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
         let resent = ManualRecord {
+            org: scene.org,
             endpoint: stranger,
             message: event.message.id,
             attempt,

@@ -47,6 +47,7 @@ mod history;
 mod lanes;
 mod listing;
 mod notices;
+mod organization_counts;
 mod replay;
 mod retention;
 mod source;
@@ -85,6 +86,10 @@ pub use listing::{
     MessageProgress, MessagesQuery, Payloads, TimeRange,
 };
 pub use notices::{Notice, NoticeNumber};
+pub use organization_counts::{
+    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, FailedEndpoints, LATENCY_MILLIS,
+    OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics,
+};
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
@@ -103,7 +108,7 @@ pub use write::{
     NewDelivery, Quota, QuotaOf, Record, Recorded, Records, RequestDigest,
 };
 
-use crate::RestartedTask;
+use crate::{LiveCounts, RestartedTask};
 use std::pin::Pin;
 
 /// A read under way.
@@ -124,6 +129,7 @@ pub trait Store:
     + Sources
     + Replays
     + Statistics
+    + OrganizationStatistics
     + Retention
     + Send
     + Sync
@@ -131,6 +137,9 @@ pub trait Store:
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
+
+    /// The counts in memory. To read them costs no access to the database.
+    fn live_counts(&self) -> LiveCounts;
 
     /// Resolves once the store has failed for good, with the reason. The process should end with it: what the disk
     /// holds is uncertain, and only a fresh start reads it again.

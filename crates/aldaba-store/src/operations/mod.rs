@@ -23,13 +23,15 @@ mod sql;
 pub(crate) use configuration::{
     api_key, application, endpoint, event_type, policy, profile, setting, source, token,
 };
-pub(crate) use counting::{counters, quota, statistics};
+pub(crate) use counting::{counters, live, organizations, quota, statistics};
 pub(crate) use delivering::{accepting, due_times, gate, health, lanes, recording, stop_dates};
 pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, source_states};
 pub(crate) use sql::{codes, column, lists, stored, transaction};
 
 pub use column::Row;
-pub use counters::{Counters, TypeCounts};
+pub use counters::{BatchCounts, Counters, TypeCounts};
+pub(crate) use live::WriteCounts;
+pub use live::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts};
 pub use monotonic::{BULK_SLICE, Monotonic, Slice};
 pub use numbers::Numbers;
 pub use op::{Class, Op, OpOutcome, Reply};
@@ -126,6 +128,10 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
         Op::Reopen(reopen) => {
             OpOutcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
         }
+        Op::CountDuplicate(org, at) => {
+            batch.counters.duplicate(*org, *at);
+            OpOutcome::CountDuplicate(())
+        }
         Op::RecordManual(resent) => OpOutcome::RecordManual(recording::resent(batch, resent)?),
         Op::Change(change, entry) => {
             // It may raise versions that accepts of this batch have looked up.
@@ -173,6 +179,7 @@ pub fn statements() -> Vec<&'static Statement> {
         message::statements(),
         notice::statements(),
         numbers::statements(),
+        organizations::statements(),
         policy::statements(),
         profile::statements(),
         quota::statements(),

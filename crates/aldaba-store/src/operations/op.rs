@@ -5,7 +5,7 @@ use crate::{
     Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
     Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ operations! {
     Reopen(ReopenEvent) -> Vec<(EndpointId, PendingDelivery)>;
     Record(Vec<Record>) -> Vec<Recorded>;
     RecordManual(Box<ManualRecord>) -> ();
+    CountDuplicate(OrgId, Timestamp) -> ();
     Change(Box<Change>, Option<Arc<AuditEntry>>) -> Changed;
     StepReplay(ReplayStep) -> ReplayStepped;
     SettleSetting(&'static str, Vec<u8>) -> Vec<u8>;
@@ -79,7 +80,7 @@ impl Class {
 impl Op {
     pub fn class(&self) -> Class {
         match self {
-            Self::Record(_) | Self::RecordManual(_) => Class::Result,
+            Self::Record(_) | Self::RecordManual(_) | Self::CountDuplicate(..) => Class::Result,
             // A sender waits for it, as for an event that is new.
             Self::Accept(_) | Self::FindAccepted(..) | Self::Reopen(_) => Class::Accept,
             Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
@@ -108,7 +109,10 @@ impl Op {
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
-            Self::FindAccepted(..) | Self::RecordManual(_) | Self::SettleSetting(..) => 1,
+            Self::FindAccepted(..)
+            | Self::RecordManual(_)
+            | Self::CountDuplicate(..)
+            | Self::SettleSetting(..) => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
@@ -141,7 +145,7 @@ impl Op {
                 _ => 0,
             },
             Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
-            Self::FindAccepted(..) | Self::StepReplay(_) => 0,
+            Self::FindAccepted(..) | Self::CountDuplicate(..) | Self::StepReplay(_) => 0,
             Self::SettleSetting(_, value) => value.len(),
             Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
             Self::SumUp(step) => size_of_val(&step.endpoints[..]),

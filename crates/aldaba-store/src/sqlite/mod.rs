@@ -39,7 +39,7 @@ pub use options::Options;
 pub use simulated::{Planted, in_memory_for_good, plant, without_bugs};
 
 use crate::backend::{Backend, BackendReads};
-use crate::operations::{Op, Reply, Result};
+use crate::operations::{LiveCounts, Op, Reply, Result};
 use crate::{Error, Read, RestartedTask, Store};
 use failure::Failure;
 use parking_lot::Mutex;
@@ -64,6 +64,7 @@ pub struct SqliteStore {
     log_pages: Arc<AtomicU32>,
     clock: Monotonic,
     types: Arc<Types>,
+    live: LiveCounts,
     /// How much of the time of a read a count takes before it returns what it has.
     count_time: Duration,
     closed: watch::Sender<bool>,
@@ -124,6 +125,10 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     fn failed(&self) -> Pin<Box<dyn Future<Output = String> + Send>> {
         Box::pin(self.failure.wait())
+    }
+
+    fn live_counts(&self) -> LiveCounts {
+        self.live.clone()
     }
 
     fn restarted(&self) -> Vec<RestartedTask> {

@@ -5,14 +5,16 @@ use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
 use super::lock::FolderLock;
 use super::queue::{self, Room, WriteQueue};
+use super::reader::newest_moment;
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
+use super::transaction::SqliteTransaction;
 use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
 use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};
-use crate::operations::{Numbers, Rules};
+use crate::operations::{LiveCounts, Numbers, Rules};
 use parking_lot::Mutex;
 use aldaba_delivery::alert::AlertRules;
 use rusqlite::Connection;
@@ -91,7 +93,9 @@ pub(super) fn start(
     watermark: Watermark,
     lock: &Arc<FolderLock>,
 ) -> Result<SqliteStore, OpenError> {
-    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::unreadable(file, &error))?);
+    let unreadable = |error| OpenError::unreadable(file, &error);
+    let types = Arc::new(Types::restore(&connection).map_err(unreadable)?);
+    let live = restore_live(&connection).map_err(unreadable)?;
     let connections =
         (0..options.store.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
@@ -120,6 +124,7 @@ pub(super) fn start(
             },
             clock: options.store.clock.clone(),
             types: Arc::clone(&types),
+            live: live.clone(),
             numbers: Numbers::default(),
             committed: 0,
         },
@@ -147,6 +152,7 @@ pub(super) fn start(
         log_pages,
         clock: options.store.clock.clone(),
         types,
+        live,
         count_time: options.store.read_limit / COUNT_SHARE,
         closed,
         space,
@@ -175,7 +181,13 @@ pub(super) fn bare(connection: Connection) -> Database {
         },
         clock: Monotonic::default(),
         types: Arc::default(),
+        live: LiveCounts::default(),
         numbers: Numbers::default(),
         committed: 0,
     }
+}
+
+/// The counts of organizations, as far as they are written.
+pub(super) fn restore_live(connection: &Connection) -> crate::operations::Result<LiveCounts> {
+    LiveCounts::restore(&SqliteTransaction::new(connection), newest_moment(connection)?)
 }

@@ -1,6 +1,7 @@
 //! Questions: what only the dispatcher's memory knows. The answers change nothing.
 
 use super::Dispatcher;
+use crate::SchedulerLoad;
 use crate::scheduling::held_hosts::HeldHost;
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
@@ -17,6 +18,8 @@ pub(crate) enum SchedulingQuestion {
     ThrottledSince(EndpointId, oneshot::Sender<Option<Timestamp>>),
     /// How many deliveries are in flight.
     InFlight(oneshot::Sender<usize>),
+    /// What is in memory.
+    Load(oneshot::Sender<SchedulerLoad>),
     /// Answered when every earlier input has been handled.
     Barrier(oneshot::Sender<()>),
     /// How many lanes there are, and how many deleted applications are remembered for them.
@@ -38,6 +41,7 @@ impl Dispatcher {
                 let _ = answer.send(self.scheduler.throttled_since(endpoint, now));
             }
             SchedulingQuestion::InFlight(answer) => drop(answer.send(self.scheduler.in_flight())),
+            SchedulingQuestion::Load(answer) => drop(answer.send(self.scheduler.load())),
             SchedulingQuestion::Barrier(answer) => drop(answer.send(())),
             #[cfg(test)]
             SchedulingQuestion::Lanes(answer) => drop(answer.send(self.scheduler.memory())),

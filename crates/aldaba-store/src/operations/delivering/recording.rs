@@ -18,6 +18,7 @@ statements! {
     );
     OWNER = "SELECT endpoint.app FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1
         WHERE endpoint.id = ?2";
+    ORGANIZATION = "SELECT org FROM endpoint WHERE id = ?1";
     NEWEST = "SELECT seq, state FROM delivery WHERE message = ?1 AND endpoint = ?2 ORDER BY seq DESC LIMIT 1";
     DELIVER = "UPDATE delivery SET state = 1, settled_at = ?2, reason = NULL, discarded = 0 WHERE seq = ?1";
     REMOVE_DEAD = "DELETE FROM dead_letter WHERE seq = ?1";
@@ -87,7 +88,13 @@ fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     if let (Some(key), Some(attempt)) = (&record.idempotency, &record.attempt) {
         keep_key(tx, record.app, key, attempt)?;
     }
-    batch.counters.recorded(record);
+    let org = match record.org {
+        Some(org) => Some(org),
+        None => tx.one(&ORGANIZATION, values![record.endpoint])?,
+    };
+    if let Some(org) = org {
+        batch.counters.recorded(org, record);
+    }
     Ok(())
 }
 
