@@ -2,7 +2,7 @@
 //!
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
-//! again · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
+//! again · `mailing` tells people of it · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
 //! in requests of other senders · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
@@ -18,6 +18,7 @@ mod entropy;
 mod housekeeping;
 mod inbound;
 mod intake;
+mod mailing;
 mod options;
 mod recording;
 mod replaying;
@@ -52,6 +53,11 @@ pub use inbound::{
 pub use intake::{
     Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, SendReceipt,
     mismatches,
+};
+pub use mailing::{
+    AlertMail, AlertText, Language, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
+    MailLinkError, MailLinkKind, MailOptions, MailTexts, MailTransport, OutgoingMail, SendingMail, one_line,
+    test_mail, texts,
 };
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
 pub use replaying::{

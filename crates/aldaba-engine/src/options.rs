@@ -60,6 +60,8 @@ pub struct Options {
     pub quotas: crate::Quotas,
     /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
+    /// How owners of endpoints and the operator are told of trouble. `None`: by no mail.
+    pub mail: Option<crate::MailOptions>,
 }
 
 impl Options {
@@ -95,6 +97,7 @@ impl Default for Options {
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
             commit_timeout: None,
+            mail: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod data_folder;
 mod installation;
+mod mails;
 mod questions;
 mod start;
 mod stop;
@@ -21,6 +22,7 @@ use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
 use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
+use crate::mailing::MailQueue;
 use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
@@ -56,6 +58,7 @@ struct EngineParts {
     commit_timeout: Option<Duration>,
     clock_watch: ClockWatch,
     background: Background,
+    mail_queue: MailQueue,
 }
 
 impl Engine {

@@ -17,6 +17,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
+use crate::mailing::{MailQueue, MailSender, ServerState};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
 use crate::replaying::{ManualPermits, Resender};
@@ -139,7 +140,14 @@ impl Engine {
             contents: contents.clone(),
             vault: vault.clone(),
         };
-        let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
+        let (mail_trust, mail_entropy) = (trust.clone(), entropy.clone());
+        let mail_queue = MailQueue::new(options.mail.as_ref().map(|mail| mail.delay));
+        let recorder = Recorder {
+            store: store.clone(),
+            inbox: inbox.clone(),
+            listeners: listeners.clone(),
+            mail_queue: mail_queue.clone(),
+        };
         let resender = Resender {
             store: store.clone(),
             clock: clock.clone(),
@@ -256,6 +264,18 @@ impl Engine {
         background.start(clock_watch.clone());
         background.start(due_times);
         background.start(sequencer);
+        if let Some(mail) = &options.mail {
+            background.start(MailSender {
+                store: store.clone(),
+                clock: clock.clone(),
+                trust: mail_trust,
+                entropy: mail_entropy,
+                vault: resender.vault.clone(),
+                options: mail.clone(),
+                queue: mail_queue.clone(),
+                server: ServerState::default(),
+            });
+        }
         let inner = EngineParts {
             intake,
             sources,
@@ -276,6 +296,7 @@ impl Engine {
             commit_timeout: options.commit_timeout,
             clock_watch,
             background,
+            mail_queue,
         };
         Ok(Self(Arc::new(inner)))
     }

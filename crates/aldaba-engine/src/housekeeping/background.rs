@@ -11,6 +11,7 @@
 //! | `clock-watch` | stores the time of a trusted clock | goes on |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
+//! | `mails` | sends queued mails | goes on; a mail whose end was not written is sent again under its Message-ID |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
@@ -33,6 +34,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 pub(crate) const OPERATIONAL: &str = "operational-webhooks";
+pub(crate) const MAILS: &str = "mails";
 pub(crate) const SWEEP: &str = "sweep";
 pub(crate) const LANE_READS: &str = "lane-reads";
 pub(crate) const REPLAYS: &str = "replays";

@@ -119,6 +119,7 @@ pub(crate) fn ended(
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        mails: Vec::new(),
         audit: None,
         idempotency: None,
     }

@@ -45,6 +45,7 @@ pub(crate) mod health;
 mod history;
 mod lanes;
 mod listing;
+mod mail;
 mod notices;
 mod replay;
 mod retention;
@@ -81,6 +82,10 @@ pub use lanes::{
 pub use listing::{
     AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, MessageFilter,
     MessageProgress, MessagesQuery, Payloads, TimeRange,
+};
+pub use mail::{
+    Mail, MailApplication, MailBatch, MailChange, MailChanged, MailEndpoint, MailNumber, MailPermission,
+    MailRecipient, MailSubscription, Mails, NewMail, NextMail, OutageMail,
 };
 pub use notices::{Notice, NoticeNumber};
 pub use replay::{
@@ -122,6 +127,7 @@ pub trait Store:
     + Replays
     + Statistics
     + Retention
+    + Mails
     + Send
     + Sync
     + 'static
