@@ -19,6 +19,7 @@ mod id;
 mod operator_actions;
 mod ordering;
 mod outcome;
+mod owner_alert;
 pub mod policy;
 mod profile;
 mod retry_after;
@@ -43,6 +44,7 @@ pub use id::{
 pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
+pub use owner_alert::OwnerAlert;
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;

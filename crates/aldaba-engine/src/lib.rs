@@ -2,9 +2,9 @@
 //!
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
-//! again · `alerting` judges the alert rules · `housekeeping` has the background tasks · `configuration` says where messages go
-//! and how · `inbound` takes in requests of other senders · `observing` says in numbers what happens · `engine` puts all of it
-//! together.
+//! again · `alerting` judges the alert rules · `mailing` tells people · `housekeeping` has the background tasks · `configuration`
+//! says where messages go and how · `inbound` takes in requests of other senders · `observing` says in numbers what happens ·
+//! `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
@@ -20,6 +20,7 @@ mod entropy;
 mod housekeeping;
 mod inbound;
 mod intake;
+mod mailing;
 mod observing;
 mod options;
 mod recording;
@@ -56,6 +57,11 @@ pub use inbound::{
 pub use intake::{
     Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, SendReceipt,
     mismatches,
+};
+pub use mailing::{
+    AlertMail, AlertText, Language, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
+    MailLinkError, MailLinkKind, MailOptions, MailTexts, MailTransport, OutgoingMail, SendingMail, one_line,
+    test_mail, texts,
 };
 pub use observing::{SchedulerLoad, Scope, Statistics, StoreView, WindowCounts};
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};

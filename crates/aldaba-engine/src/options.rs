@@ -67,6 +67,8 @@ pub struct Options {
     pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
+    /// How owners of endpoints and the operator are told of trouble. `None`: by no mail.
+    pub mail: Option<crate::MailOptions>,
 }
 
 impl Options {
@@ -105,6 +107,7 @@ impl Default for Options {
             alert_rules: Arc::default(),
             alert_interval: Duration::from_secs(15),
             commit_timeout: None,
+            mail: None,
         }
     }
 }

@@ -69,6 +69,7 @@ impl Past<'_> {
                     health: None,
                     gates: Vec::new(),
                     notices: Vec::new(),
+                    mails: Vec::new(),
                     audit: None,
                     idempotency: None,
                 };

@@ -17,10 +17,11 @@ pub(crate) use measurements::{EngineMeasurements, Measurements};
 
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::housekeeping::{OperationalListeners, management};
+use crate::mailing::MailQueue;
 use crate::{Clock, Entropy, Scope};
 use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertRules, AlertScope, AlertState, AlertTransition};
 use aldaba_delivery::{AlertId, OrgId, Timestamp};
-use aldaba_store::{Alert, Change, Changed, Done, Error, Notice, Store};
+use aldaba_store::{Alert, Change, Changed, Done, Error, NewMail, Notice, Store};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,7 @@ pub(crate) struct Alerting {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) listeners: OperationalListeners,
+    pub(crate) mail_queue: MailQueue,
     pub(crate) measurements: Arc<dyn Measurements>,
     pub(crate) rules: Arc<AlertRules>,
     pub(crate) interval: Duration,
@@ -65,9 +67,11 @@ struct Remembered {
 
 /// What is to be written of one alert.
 #[derive(Clone, Debug)]
-enum AlertWrite {
-    Fires(Box<Alert>, Vec<Notice>),
-    Resolves(AlertId, Timestamp, Vec<Notice>),
+struct AlertWrite {
+    fired: Option<Alert>,
+    resolved: Option<(AlertId, Timestamp)>,
+    notice: Option<Notice>,
+    mail: Option<NewMail>,
 }
 
 /// Something that fires or is resolved.
@@ -198,28 +202,32 @@ impl Alerting {
     }
 
     fn write_of(&self, verdict: &Verdict) -> AlertWrite {
-        let notices = match self.listeners.wants_alerts(verdict.org) {
-            true => vec![telling::notice(verdict)],
-            false => Vec::new(),
-        };
+        let is_heard = self.listeners.wants_alerts(verdict.org);
+        // Organizations have no address of their own.
+        let is_mailed = self.mail_queue.delay.is_some() && verdict.scope() == AlertScope::Server;
         let Verdict { org, rule, limits, transition, id, at } = *verdict;
-        let AlertTransition::Fires { value } = transition else {
-            return AlertWrite::Resolves(id, at, notices);
+        let fired = match transition {
+            AlertTransition::Fires { value } => Some(Alert {
+                id,
+                org,
+                app: None,
+                endpoint: None,
+                rule,
+                value,
+                threshold: limits.threshold,
+                fired_at: at,
+                resolved_at: None,
+                acknowledged_at: None,
+                acknowledged_by: None,
+            }),
+            AlertTransition::None | AlertTransition::Resolves { .. } => None,
         };
-        let alert = Alert {
-            id,
-            org,
-            app: None,
-            endpoint: None,
-            rule,
-            value,
-            threshold: limits.threshold,
-            fired_at: at,
-            resolved_at: None,
-            acknowledged_at: None,
-            acknowledged_by: None,
-        };
-        AlertWrite::Fires(Box::new(alert), notices)
+        AlertWrite {
+            resolved: fired.is_none().then_some((id, at)),
+            fired,
+            notice: is_heard.then(|| telling::notice(verdict)),
+            mail: is_mailed.then(|| telling::mail(verdict)),
+        }
     }
 
     /// Writes what is not written yet, in order. What fails stays for the next round.
@@ -231,27 +239,25 @@ impl Alerting {
         }
         while !self.memory.unwritten.is_empty() {
             let batch = self.memory.unwritten.len().min(BATCH);
-            let (mut fired, mut resolved, mut notices) = (Vec::new(), Vec::new(), Vec::new());
-            for write in &self.memory.unwritten[..batch] {
-                match write.clone() {
-                    AlertWrite::Fires(alert, more) => {
-                        fired.push(*alert);
-                        notices.extend(more);
-                    }
-                    AlertWrite::Resolves(id, at, more) => {
-                        resolved.push((id, at));
-                        notices.extend(more);
-                    }
-                }
+            let (mut fired, mut resolved) = (Vec::new(), Vec::new());
+            let (mut notices, mut mails) = (Vec::new(), Vec::new());
+            for write in self.memory.unwritten[..batch].iter().cloned() {
+                fired.extend(write.fired);
+                resolved.extend(write.resolved);
+                notices.extend(write.notice);
+                mails.extend(write.mail);
             }
-            let has_notices = !notices.is_empty();
+            let (has_notices, has_mails) = (!notices.is_empty(), !mails.is_empty());
             let (answer, answered) = oneshot::channel();
             let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
-            self.store.change(Change::WriteAlerts { fired, resolved, notices }, None, done);
+            self.store.change(Change::WriteAlerts { fired, resolved, notices, mails }, None, done);
             answered.await.map_err(|_| Error::Closed)??;
             self.memory.unwritten.drain(..batch);
             if has_notices {
                 self.listeners.notices_pending.notify_one();
+            }
+            if has_mails {
+                self.mail_queue.pending.notify_one();
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 use super::Verdict;
 use crate::housekeeping::rfc3339;
 use aldaba_delivery::alert::{AlertScope, AlertTransition, Language};
-use aldaba_store::Notice;
+use crate::{AlertMail, AlertText};
+use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
 
 /// The event types of operational webhooks about alerts.
@@ -70,4 +71,33 @@ pub(super) fn notice(verdict: &Verdict) -> Notice {
     });
     let event = if fires { FIRING } else { RESOLVED };
     Notice { org: *org, event: event.into(), body: body.to_string() }
+}
+
+/// For the operator, in every language.
+pub(super) fn mail(verdict: &Verdict) -> NewMail {
+    let Verdict { rule, limits, at, .. } = verdict;
+    let fires = verdict.fires();
+    let text = |language: Language| {
+        let texts = rule.texts(language);
+        let word = if fires { texts.firing() } else { texts.resolved() };
+        let value = format!("{}: {}.", texts.meaning(), texts.value(verdict.value(), limits));
+        let moment = format!("{rule}, {}", rfc3339(*at));
+        let mut paragraphs = vec![value, moment];
+        paragraphs.extend(fires.then(|| texts.what_to_do().to_owned()));
+        AlertText { subject: format!("{word}: {}", texts.title()), paragraphs }
+    };
+    let body = AlertMail {
+        en: text(Language::English),
+        es: text(Language::Spanish),
+        path: Some("/docs/guides/alerts".into()),
+    };
+    NewMail {
+        org: None,
+        recipient: MailRecipient::Operator,
+        kind: if fires { FIRING } else { RESOLVED }.into(),
+        body: body.body(),
+        created_at: *at,
+        due_at: *at,
+        outage: None,
+    }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::{SystemClock, SystemEntropy};
 use aldaba_delivery::alert::Measured;
 use aldaba_store::conformance::at;
-use aldaba_store::{AlertsQuery, Application, ListRange, Order, Page, StoreOptions};
+use aldaba_store::{AlertsQuery, NextMail, Application, ListRange, Order, Page, StoreOptions};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,6 +59,7 @@ impl Stage {
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy::new()),
             listeners: OperationalListeners::read(&*store).await.unwrap(),
+            mail_queue: MailQueue::new(Some(Duration::ZERO)),
             measurements: values.clone(),
             rules: Arc::new(AlertRules::parse(rules).unwrap()),
             interval: Duration::from_secs(15),
@@ -163,6 +164,24 @@ async fn who_listens_is_told_once_when_it_fires_and_once_when_it_is_resolved() {
     }
     assert_eq!(stage.notices(OTHER).await, []);
     assert_eq!(stage.alerts(OTHER).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_operator_gets_a_mail_in_both_languages_about_the_server_and_none_about_organizations() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(folder.path(), "disk-space < 1000 for 0s; queue-length > 1 for 0s").await;
+    stage.values.set(management(), AlertRule::DiskSpace, 10.0);
+    stage.values.set(ORG, AlertRule::QueueLength, 10.0);
+    stage.rounds(0, 15).await;
+    let next = stage.store.next_mail(at(60), at(60)).await.unwrap();
+    let NextMail::Due(batch) = next else { panic!("no mail: {next:?}") };
+    let [mail] = &batch.mails[..] else { panic!("{batch:?}") };
+    assert_eq!((mail.kind.as_str(), batch.address.as_str()), ("alert.firing", ""));
+    let said: crate::AlertMail = serde_json::from_str(&mail.body).unwrap();
+    assert_eq!(said.en.subject, "Alert: The disk is almost full");
+    assert_eq!(said.es.subject, "Alerta: El disco está casi lleno");
+    assert!(said.en.paragraphs.last().unwrap().starts_with("Make room"), "{said:?}");
+    assert!(said.es.paragraphs.last().unwrap().starts_with("Libere espacio"), "{said:?}");
 }
 
 #[tokio::test]

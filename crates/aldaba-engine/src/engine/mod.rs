@@ -2,6 +2,7 @@
 
 mod data_folder;
 mod installation;
+mod mails;
 mod questions;
 mod start;
 mod stop;
@@ -23,6 +24,7 @@ use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
 use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
+use crate::mailing::MailQueue;
 use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::Inbox;
@@ -63,6 +65,7 @@ struct EngineParts {
     alert_interval: Duration,
     alert_board: AlertBoard,
     statistics: Statistics,
+    mail_queue: MailQueue,
 }
 
 impl Engine {

@@ -18,6 +18,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
+use crate::mailing::{MailQueue, MailSender, ServerState};
 use crate::observing::{Statistics, StoreWatch};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
@@ -141,7 +142,14 @@ impl Engine {
             contents: contents.clone(),
             vault: vault.clone(),
         };
-        let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
+        let (mail_trust, mail_entropy) = (trust.clone(), entropy.clone());
+        let mail_queue = MailQueue::new(options.mail.as_ref().map(|mail| mail.delay));
+        let recorder = Recorder {
+            store: store.clone(),
+            inbox: inbox.clone(),
+            listeners: listeners.clone(),
+            mail_queue: mail_queue.clone(),
+        };
         let resender = Resender {
             store: store.clone(),
             clock: clock.clone(),
@@ -262,6 +270,7 @@ impl Engine {
             clock: clock.clone(),
             entropy: entropy.clone(),
             listeners: alert_listeners,
+            mail_queue: mail_queue.clone(),
             measurements: Arc::new(EngineMeasurements {
                 statistics: statistics.clone(),
                 background: background.clone(),
@@ -281,6 +290,18 @@ impl Engine {
         background.start(clock_watch.clone());
         background.start(due_times);
         background.start(sequencer);
+        if let Some(mail) = &options.mail {
+            background.start(MailSender {
+                store: store.clone(),
+                clock: clock.clone(),
+                trust: mail_trust,
+                entropy: mail_entropy,
+                vault: resender.vault.clone(),
+                options: mail.clone(),
+                queue: mail_queue.clone(),
+                server: ServerState::default(),
+            });
+        }
         let inner = EngineParts {
             intake,
             sources,
@@ -305,6 +326,7 @@ impl Engine {
             alert_interval: options.alert_interval,
             alert_board,
             statistics,
+            mail_queue,
         };
         Ok(Self(Arc::new(inner)))
     }

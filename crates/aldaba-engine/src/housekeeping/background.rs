@@ -13,6 +13,7 @@
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
 //! | `alerts` | judges the alert rules | judges again; nothing that fires is forgotten or told twice |
+//! | `mails` | sends queued mails | goes on; a mail whose end was not written is sent again under its Message-ID |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
@@ -36,6 +37,7 @@ use tokio::task::AbortHandle;
 
 pub(crate) const ALERTS: &str = "alerts";
 pub(crate) const OPERATIONAL: &str = "operational-webhooks";
+pub(crate) const MAILS: &str = "mails";
 pub(crate) const SWEEP: &str = "sweep";
 pub(crate) const LANE_READS: &str = "lane-reads";
 pub(crate) const REPLAYS: &str = "replays";

@@ -269,6 +269,7 @@ impl Resender {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            mails: Vec::new(),
             audit: Some(asked.audit.clone()),
             idempotency: self.key(asked, at),
         };

@@ -121,6 +121,7 @@ pub(crate) fn ended(
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        mails: Vec::new(),
         audit: None,
         idempotency: None,
     }

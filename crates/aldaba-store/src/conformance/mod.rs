@@ -16,6 +16,7 @@ mod configuration;
 mod delivering;
 pub mod endings;
 pub mod expunging;
+pub mod mail;
 pub mod notices;
 pub mod order;
 pub mod quotas;
@@ -203,6 +204,17 @@ macro_rules! conformance_tests {
             notices::forgotten_notices_are_gone_and_their_numbers_stay_theirs,
             notices::each_organization_has_its_own_notices,
             notices::so_many_notices_wait_and_one_says_how_many_were_left_out,
+            mail::a_mail_is_kept_with_the_health_that_it_tells_of,
+            mail::a_mail_goes_to_the_owner_or_else_to_the_application_or_is_not_queued,
+            mail::mails_for_one_address_are_joined_until_they_are_composed,
+            mail::each_step_of_an_outage_is_told_once_and_its_end_only_to_who_was_told,
+            mail::a_resume_ends_an_outage_that_was_told,
+            mail::an_address_that_a_portal_gives_gets_a_request_to_confirm_and_nothing_else,
+            mail::an_application_asks_so_many_addresses_a_day_and_no_more,
+            mail::an_address_that_an_operator_gives_needs_no_confirmation,
+            mail::who_has_unsubscribed_gets_no_mails_of_this_endpoint,
+            mail::a_mail_follows_its_recipient_to_another_address,
+            mail::so_many_mails_wait_and_the_rest_is_counted,
             health::a_change_of_condition_is_noted_once_with_its_cause,
             health::only_the_newest_changes_are_kept,
             health::changes_are_listed_both_ways_page_by_page,

@@ -218,6 +218,7 @@ impl Scene {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            mails: Vec::new(),
             audit: None,
             idempotency: None,
         }

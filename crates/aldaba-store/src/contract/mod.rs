@@ -46,6 +46,7 @@ pub(crate) mod health;
 mod history;
 mod lanes;
 mod listing;
+mod mail;
 mod notices;
 mod organization_counts;
 mod replay;
@@ -84,6 +85,10 @@ pub use lanes::{
 pub use listing::{
     AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, MessageFilter,
     MessageProgress, MessagesQuery, Payloads, TimeRange,
+};
+pub use mail::{
+    Mail, MailApplication, MailBatch, MailChange, MailChanged, MailEndpoint, MailNumber, MailPermission,
+    MailRecipient, MailSubscription, Mails, NewMail, NextMail, OutageMail,
 };
 pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
@@ -131,6 +136,7 @@ pub trait Store:
     + Statistics
     + OrganizationStatistics
     + Retention
+    + Mails
     + Send
     + Sync
     + 'static

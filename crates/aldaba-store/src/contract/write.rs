@@ -2,8 +2,8 @@
 
 use crate::operations::attempt;
 use crate::{
-    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMessage, Notice, Seq,
-    Trigger,
+    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMail, NewMessage, Notice,
+    Seq, Trigger,
 };
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
@@ -240,6 +240,8 @@ pub struct Record {
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
     pub notices: Vec<Notice>,
+    /// Told by mail, if the health that it says is written.
+    pub mails: Vec<NewMail>,
     /// For the audit log, where somebody has asked for it. Records that share an entry leave one row, with how
     /// many of them were applied.
     pub audit: Option<Arc<AuditEntry>>,

@@ -3,9 +3,9 @@
 
 use super::{
     Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health, keys,
-    message, notice, policy, profile, replay, setting, source, token,
+    mail, message, notice, policy, profile, replay, setting, source, token,
 };
-use crate::{AuditEntry, Change, Changed, IdempotencyKey};
+use crate::{ActorKind, AuditEntry, Change, Changed, IdempotencyKey};
 
 /// Makes a change, with its notices and its row of the audit log.
 pub(crate) fn change(batch: &mut Batch<'_>, change: &Change, entry: Option<&AuditEntry>) -> Result<Changed> {
@@ -13,9 +13,13 @@ pub(crate) fn change(batch: &mut Batch<'_>, change: &Change, entry: Option<&Audi
         Some(subject) => audit::values_of(batch.tx, subject)?,
         None => None,
     };
+    let owner_before = mail::owner_before(batch.tx, change)?;
     let changed = make(batch, change)?;
     if changed.is_change() {
+        let by_portal = entry.is_some_and(|entry| entry.actor.identity.kind() == ActorKind::PortalToken);
+        mail::after_change(batch, change, owner_before.as_deref(), by_portal)?;
         notice::keep(batch.tx, batch.numbers, change.notices())?;
+        mail::keep(batch.tx, batch.numbers, change.mails())?;
         if let Some(entry) = entry {
             audit::note(batch.tx, &entry.with_values_of(change, before.as_ref()), entry.count)?;
         }

@@ -11,6 +11,7 @@ mod counting;
 mod delivering;
 #[cfg(feature = "simulation")]
 pub mod everything;
+pub(crate) mod mail;
 mod messages;
 mod monotonic;
 pub(crate) mod notice;
@@ -151,6 +152,7 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
             OpOutcome::Discard(discarded)
         }
         Op::SumUp(step) => OpOutcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
+        Op::ChangeMails(change) => OpOutcome::ChangeMails(mail::change(batch, change)?),
         Op::Remove(removal) => OpOutcome::Remove(retention::remove(batch.tx, batch.clock, removal)?),
     })
 }
@@ -176,6 +178,7 @@ pub fn statements() -> Vec<&'static Statement> {
         health::statements(),
         keys::statements(),
         lanes::statements(),
+        mail::all_statements(),
         message::statements(),
         notice::statements(),
         numbers::statements(),

@@ -2,8 +2,8 @@
 
 use super::{Removal, Removed};
 use crate::{
-    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
-    Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, MailChange, MailChanged, ManualRecord,
+    PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,6 +55,7 @@ operations! {
     Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>) -> usize;
     SumUp(SumUp) -> usize;
     Remove(Removal) -> Removed;
+    ChangeMails(Box<MailChange>) -> MailChanged;
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither settled nor due again, and
@@ -83,7 +84,9 @@ impl Op {
             Self::Record(_) | Self::RecordManual(_) | Self::CountDuplicate(..) => Class::Result,
             // A sender waits for it, as for an event that is new.
             Self::Accept(_) | Self::FindAccepted(..) | Self::Reopen(_) => Class::Accept,
-            Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
+            Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) | Self::ChangeMails(_) => {
+                Class::Command
+            }
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
     }
@@ -109,6 +112,7 @@ impl Op {
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
+            Self::ChangeMails(change) => change.mails().max(1),
             Self::FindAccepted(..)
             | Self::RecordManual(_)
             | Self::CountDuplicate(..)
@@ -150,6 +154,7 @@ impl Op {
             Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
             Self::SumUp(step) => size_of_val(&step.endpoints[..]),
             Self::Remove(removal) => size_of_val(&removal.items[..]),
+            Self::ChangeMails(change) => change.bytes(),
         }
     }
 }

@@ -523,6 +523,60 @@ CREATE TABLE notice_count (
     PRIMARY KEY (org)
 );
 
+CREATE TABLE mail (
+    seq        BIGINT           NOT NULL,
+    org        BYTEA            NOT NULL,
+    app        BYTEA,
+    endpoint   BYTEA,
+    address    TEXT COLLATE "C" NOT NULL,
+    kind       TEXT COLLATE "C" NOT NULL,
+    body       TEXT COLLATE "C" NOT NULL,
+    more       BIGINT           NOT NULL,
+    created_at BIGINT           NOT NULL,
+    due_at     BIGINT           NOT NULL,
+    attempts   BIGINT           NOT NULL,
+    message_id TEXT COLLATE "C",
+    PRIMARY KEY (seq)
+);
+CREATE INDEX mail_due ON mail (due_at, seq);
+CREATE INDEX mail_address_waiting ON mail (address, seq);
+CREATE INDEX mail_message ON mail (message_id, seq) WHERE message_id IS NOT NULL;
+
+CREATE TABLE mail_count (
+    org      BYTEA  NOT NULL,
+    waiting  BIGINT NOT NULL,
+    left_out BIGINT NOT NULL,
+    PRIMARY KEY (org)
+);
+
+CREATE TABLE mail_day (
+    day     BIGINT           NOT NULL,
+    address TEXT COLLATE "C" NOT NULL,
+    count   BIGINT           NOT NULL,
+    PRIMARY KEY (day, address)
+);
+
+CREATE TABLE mail_outage (
+    endpoint BYTEA  NOT NULL,
+    level    BIGINT NOT NULL,
+    PRIMARY KEY (endpoint)
+);
+
+CREATE TABLE mail_unsubscribed (
+    subject BYTEA            NOT NULL,
+    address TEXT COLLATE "C" NOT NULL,
+    at      BIGINT           NOT NULL,
+    PRIMARY KEY (subject, address)
+);
+
+CREATE TABLE mail_address (
+    app          BYTEA            NOT NULL,
+    address      TEXT COLLATE "C" NOT NULL,
+    asked_at     BIGINT,
+    confirmed_at BIGINT,
+    PRIMARY KEY (app, address)
+);
+
 CREATE TABLE source (
     id         BYTEA            NOT NULL,
     org        BYTEA            NOT NULL,

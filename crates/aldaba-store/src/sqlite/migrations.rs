@@ -46,6 +46,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0030_numbers.sql"),
     include_str!("schema/0031_endpoint_owner.sql"),
     include_str!("schema/0032_organization_counts.sql"),
+    include_str!("schema/0034_mail.sql"),
     include_str!("schema/0036_alert.sql"),
 ];
 

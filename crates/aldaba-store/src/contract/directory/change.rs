@@ -1,7 +1,7 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, Notice, NoticeNumber, OwnPolicy,
+    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice, NoticeNumber, OwnPolicy,
     OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::{
@@ -181,6 +181,7 @@ pub enum Change {
         fired: Vec<Alert>,
         resolved: Vec<(AlertId, Timestamp)>,
         notices: Vec<Notice>,
+        mails: Vec<NewMail>,
     },
     /// Somebody has taken note of an alert. One that is resolved, or that was noted before, stays as it is.
     AcknowledgeAlert {
@@ -227,6 +228,14 @@ impl Change {
             | Self::DeleteEndpoint { notices, .. }
             | Self::ReplaceSecrets { notices, .. }
             | Self::WriteAlerts { notices, .. } => notices,
+            _ => &[],
+        }
+    }
+
+    /// What is to be queued with it, if it is made.
+    pub fn mails(&self) -> &[NewMail] {
+        match self {
+            Self::WriteAlerts { mails, .. } => mails,
             _ => &[],
         }
     }

@@ -30,25 +30,27 @@ statements! {
     );
 }
 
-/// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since.
+/// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since. Returns whether it is
+/// written as it was made.
 pub(crate) fn after_attempt(
     tx: &dyn Transaction,
     rules: Rules,
     record: &Record,
     made: &Health,
-) -> Result<()> {
+) -> Result<bool> {
     let before = tx.one::<(Health, bool)>(&BEFORE, values![record.endpoint])?;
-    let Some((before, disabled)) = before else { return Ok(()) };
+    let Some((before, disabled)) = before else { return Ok(false) };
     let health = made.reconciled(&before);
     if health == before {
-        return Ok(());
+        return Ok(false);
     }
     set(tx, record.endpoint, &health)?;
     alert::after_health(tx, rules, record.endpoint, record.at, (&before, &health))?;
     let detail = record.attempt.as_ref().map_or("", |attempt| &attempt.error);
     let cause = ConditionCause::of_attempt(health.status);
     let (was, became) = (before.lasting_condition(disabled), health.lasting_condition(disabled));
-    note(tx, record.endpoint, record.at, (was, became), cause, detail)
+    note(tx, record.endpoint, record.at, (was, became), cause, detail)?;
+    Ok(health == *made)
 }
 
 pub(crate) fn set_last_error(tx: &dyn Transaction, endpoint: EndpointId, attempt: &NewAttempt) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::operations::codes::StoredState;
 use crate::operations::endpoint::NOT_DELETED;
 use crate::operations::transaction::{ReadingExt, statements, values};
-use crate::operations::{Batch, Result, Transaction, audit, gate, health, keys, notice};
+use crate::operations::{Batch, Result, Transaction, audit, gate, health, keys, mail, notice};
 use crate::{IdempotencyKey, ManualRecord, NewAttempt, Record, Recorded, Seq};
 use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason, Transition};
 
@@ -67,8 +67,12 @@ fn change_if_unchanged(tx: &dyn Transaction, record: &Record) -> Result<bool> {
 /// the audit log, the key of its request and the counters.
 fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let tx = batch.tx;
-    if let Some(health) = &record.health {
-        health::after_attempt(tx, batch.rules, record, health)?;
+    let is_health_kept = match &record.health {
+        Some(health) => health::after_attempt(tx, batch.rules, record, health)?,
+        None => false,
+    };
+    if is_health_kept && !record.mails.is_empty() {
+        mail::keep(tx, batch.numbers, &record.mails)?;
     }
     if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.is_own_failure()) {
         health::set_last_error(tx, record.endpoint, attempt)?;
