@@ -1,4 +1,5 @@
 use crate::scheduling::GateLimits;
+use aldaba_delivery::Timestamp;
 use aldaba_delivery::alert::AlertRules;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct Options {
     pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
     pub alert_rules: Arc<AlertRules>,
+    /// When the first of the issuers that the operator trusts besides the public ones expires.
+    pub issuers_expire_at: Option<Timestamp>,
     /// How often the alert rules are judged.
     pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
@@ -105,6 +108,7 @@ impl Default for Options {
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
             alert_rules: Arc::default(),
+            issuers_expire_at: None,
             alert_interval: Duration::from_secs(15),
             commit_timeout: None,
             mail: None,

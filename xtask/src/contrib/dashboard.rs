@@ -8,9 +8,6 @@ const WIDTH: u64 = 24;
 const PANEL_WIDTH: u64 = 8;
 const PANEL_HEIGHT: u64 = 7;
 
-/// Only of the server that was chosen.
-const TARGET: &str = r#"{job=~"$job", instance=~"$instance"}"#;
-
 /// A panel: what it shows, in which unit, and its queries with their legends.
 struct Panel {
     title: String,
@@ -25,7 +22,7 @@ fn panel(title: &str, about: &str, unit: &'static str, queries: &[(&str, &'stati
     Panel { title: title.into(), about: about.into(), unit, queries: queries.collect(), threshold: None }
 }
 
-/// The same within braces that hold more.
+/// Only of the servers that were chosen.
 const TARGET_INSIDE: &str = r#"job=~"$job", instance=~"$instance""#;
 
 /// What is shown besides the values of rules.
@@ -63,6 +60,59 @@ fn others() -> Vec<Panel> {
             &[("sum(rate(webhook_delivery_retries_total{$target}[5m]))", "retries")],
         ),
         panel(
+            "Messages and deliveries per second",
+            "What was accepted, what began to wait, and what was delivered",
+            "reqps",
+            &[
+                ("sum(rate(webhook_messages_accepted_total{$target}[5m]))", "messages accepted"),
+                ("sum(rate(webhook_deliveries_created_total{$target}[5m]))", "deliveries created"),
+                ("sum(rate(webhook_deliveries_delivered_total{$target}[5m]))", "deliveries delivered"),
+            ],
+        ),
+        panel(
+            "Dead letter by reason",
+            "Deliveries in the dead letter list",
+            "short",
+            &[("sum by (reason) (webhook_dead_letter_size{$target})", "{{reason}}")],
+        ),
+        panel(
+            "Held hosts, lanes and requests in flight",
+            "What the scheduler has in memory",
+            "short",
+            &[
+                ("sum(aldaba_held_hosts{$target})", "held hosts"),
+                ("sum by (state) (aldaba_lanes{$target})", "lanes {{state}}"),
+                ("sum(aldaba_deliveries_in_flight{$target})", "in flight"),
+            ],
+        ),
+        panel(
+            "Commits",
+            "How long commits take: half of them, and 99 %",
+            "s",
+            &[
+                ("histogram_quantile(0.5, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))", "p50"),
+                ("histogram_quantile(0.99, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))", "p99"),
+            ],
+        ),
+        panel(
+            "Write-ahead log",
+            "Its size on the disk",
+            "bytes",
+            &[("sum(aldaba_store_wal_bytes{$target})", "log")],
+        ),
+        panel(
+            "Refused requests per second",
+            "Answers of the API with an error, by code",
+            "reqps",
+            &[("sum by (code) (rate(aldaba_requests_refused_total{$target}[5m]))", "{{code}}")],
+        ),
+        panel(
+            "Duplicates of inbound events",
+            "The share of the events of sources that were received before",
+            "percentunit",
+            &[("webhook_duplicate_rate{$target}", "duplicates")],
+        ),
+        panel(
             "Alerts that fire",
             "For the server and for organizations",
             "short",
@@ -78,9 +128,10 @@ fn of_rule(rule: AlertRule) -> Option<Panel> {
     let texts = rule.texts(Language::English);
     let value = rule.prometheus_value()?;
     let metric = rule.metric()?;
-    let query = match metric.strip_suffix('}') {
-        Some(open) => value.replace(metric, &format!("{open}, {TARGET_INSIDE}}}")),
-        None => value.replace(metric, &format!("{metric}{TARGET}")),
+    // Where the query has labels already, more are added.
+    let query = match value.contains(&format!("{metric}{{")) {
+        true => value.replace(&format!("{metric}{{"), &format!("{metric}{{{TARGET_INSIDE}, ")),
+        false => value.replace(metric, &format!("{metric}{{{TARGET_INSIDE}}}")),
     };
     let unit = match rule.unit() {
         Unit::Ratio => "percentunit",

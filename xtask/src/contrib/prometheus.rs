@@ -86,17 +86,26 @@ fn test(text: &mut String, rule: AlertRule, limits: &AlertLimits) {
         // A moment, which comes closer.
         AlertRule::CertificateExpiring => {
             let at = limits.threshold as u64 + 60;
-            series(text, &format!("{metric}{{{labels}, kind=\"client\"}}"), &format!("{at}x{}", PHASE * 4));
+            series(text, &format!("{metric}{{{labels}}}"), &format!("{at}x{}", PHASE * 4));
         }
         _ => {
             let values: Vec<_> = phases.iter().map(|value| format!("{value}x{}", PHASE - 1)).collect();
-            let reason = if rule == AlertRule::DeadLetterSize { ", reason=\"exhausted\"" } else { "" };
-            series(text, &format!("{metric}{{{labels}{reason}}}"), &values.join(" "));
+            let more = match rule {
+                AlertRule::DeadLetterSize => ", reason=\"exhausted\"",
+                AlertRule::TaskRestarting => ", state=\"restarting\"",
+                _ => "",
+            };
+            series(text, &format!("{metric}{{{labels}{more}}}"), &values.join(" "));
         }
     }
     if rule.sample().is_some() {
-        let counter = format!("webhook_delivery_attempts_total{{{labels}, status=\"success\"}}");
-        series(text, &counter, &format!("0+100x{}", PHASE * 4));
+        for (counter, label) in [
+            ("webhook_delivery_attempts_total", ", status=\"success\""),
+            ("webhook_deliveries_delivered_total", ""),
+            ("webhook_deliveries_dead_total", ", reason=\"exhausted\""),
+        ] {
+            series(text, &format!("{counter}{{{labels}{label}}}"), &format!("0+100x{}", PHASE * 4));
+        }
     }
     let moment = |phase: usize, step: usize| (phase * PHASE + step) as u64 * INTERVAL;
     let _ = writeln!(text, "    alert_rule_test:");

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_rule_without_a_time_fires_at_once() {
-        let (rule, measured) = (AlertRule::StoreNotWritable, Measured::of(0.0));
+        let (rule, measured) = (AlertRule::ClockNotTrusted, Measured::of(0.0));
         let (state, transition) = AlertState::Inactive.judge(rule, &rule.default_limits(), measured, START);
         assert_eq!(transition, AlertTransition::Fires { value: 0.0 });
         let (_, transition) = state.judge(rule, &rule.default_limits(), Measured::of(1.0), START);

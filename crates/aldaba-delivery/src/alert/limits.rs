@@ -157,7 +157,7 @@ fn parse_one(part: &str) -> Result<(AlertRule, Option<AlertLimits>), AlertRulesE
         match word {
             "for" if rule == AlertRule::EndpointFailing => return Err(AlertRulesError::NoHold(rule)),
             "for" => limits.hold = span("for", (Duration::ZERO, MAX_HOLD))?,
-            "over" if !rule.has_window() => return Err(AlertRulesError::NoWindow(rule)),
+            "over" if rule.metric_window().is_none() => return Err(AlertRulesError::NoWindow(rule)),
             "over" => limits.window = Some(span("over", WINDOWS)?),
             "resolve" => {
                 let given = value.parse().ok().filter(|resolve| (least..=most).contains(resolve));
@@ -271,7 +271,7 @@ mod tests {
         assert!(refusal("queue-length > 5 resolve 6").contains("good side of the threshold 5"));
         assert!(refusal("delivery-success-rate < 0.9 resolve 0.8").contains("good side"));
         assert!(refusal("queue-length > 5 until 6").contains("expected `for`, `over` or `resolve`"));
-        assert!(refusal("store-not-writable > 5").contains("can be turned off"));
+        assert!(refusal("clock-not-trusted < 5").contains("can be turned off"));
         assert!(refusal("queue-length > 5; queue-length > 6").contains("name each rule once"));
     }
 }

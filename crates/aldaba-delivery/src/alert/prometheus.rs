@@ -13,7 +13,8 @@ impl AlertRule {
         let metric = self.metric().filter(|_| self.scopes().contains(&AlertScope::Server))?;
         Some(match self {
             Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
-            Self::CertificateExpiring => format!("min without (kind) ({metric}) - time()"),
+            Self::TaskRestarting => format!("sum without (state) ({metric}{{state=\"restarting\"}})"),
+            Self::CertificateExpiring => format!("{metric} - time()"),
             _ => metric.to_owned(),
         })
     }
@@ -22,9 +23,8 @@ impl AlertRule {
     pub fn prometheus_expression(self, limits: &AlertLimits) -> Option<String> {
         let (value, sign) = (self.prometheus_value()?, self.comparison().sign());
         let mut expression = format!("{value} {sign} {}", limits.threshold);
-        if let Some(sample) = self.sample() {
-            let (selector, window) = (sample.selector(), format_duration(super::rule::WINDOW));
-            let number = format!("sum without (status) (increase({selector}[{window}]))");
+        if let Some((sample, window)) = self.sample().zip(self.metric_window()) {
+            let number = sample.number(&format_duration(window));
             expression = format!("({expression} and {TARGET} {number} >= {})", Sample::MIN);
         }
         if limits.resolve.to_bits() == limits.threshold.to_bits() {
@@ -39,12 +39,18 @@ impl AlertRule {
 }
 
 impl Sample {
-    /// The series that count it.
-    pub fn selector(self) -> &'static str {
+    /// How many there were within a window.
+    fn number(self, window: &str) -> String {
+        let delivered = format!("increase(webhook_deliveries_delivered_total[{window}])");
         match self {
-            Self::Attempts => "webhook_delivery_attempts_total",
-            Self::Ended => "webhook_delivery_attempts_total{status=~\"success|failed\"}",
-            Self::Delivered => "webhook_delivery_attempts_total{status=\"success\"}",
+            Self::Attempts => {
+                format!("sum without (status) (increase(webhook_delivery_attempts_total[{window}]))")
+            }
+            Self::Ended => {
+                let dead = format!("sum without (reason) (increase(webhook_deliveries_dead_total[{window}]))");
+                format!("({delivered} + {dead})")
+            }
+            Self::Delivered => delivered,
         }
     }
 }

@@ -4,8 +4,9 @@ use super::AlertLimits;
 use std::fmt;
 use std::time::Duration;
 
-/// The window of every rate: that of the metrics with the same names.
-pub(super) const WINDOW: Duration = Duration::from_secs(5 * 60);
+/// The windows of the metrics with the same names: of rates of attempts, and of rates of deliveries that have ended.
+pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(5 * 60);
+pub const DELIVERY_WINDOW: Duration = Duration::from_secs(3600);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -24,7 +25,6 @@ pub enum AlertRule {
     EndpointFailing,
     DeadLetterSize,
     DiskSpace,
-    StoreNotWritable,
     TaskRestarting,
     ClockNotTrusted,
     CertificateExpiring,
@@ -73,7 +73,7 @@ pub enum Severity {
 }
 
 impl AlertRule {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::DeliveryFailureRate,
         Self::DeliverySuccessRate,
         Self::RetryRate,
@@ -86,7 +86,6 @@ impl AlertRule {
         Self::EndpointFailing,
         Self::DeadLetterSize,
         Self::DiskSpace,
-        Self::StoreNotWritable,
         Self::TaskRestarting,
         Self::ClockNotTrusted,
         Self::CertificateExpiring,
@@ -116,7 +115,6 @@ impl AlertRule {
             Self::EndpointFailing => "endpoint-failing",
             Self::DeadLetterSize => "dead-letter-size",
             Self::DiskSpace => "disk-space",
-            Self::StoreNotWritable => "store-not-writable",
             Self::TaskRestarting => "task-restarting",
             Self::ClockNotTrusted => "clock-not-trusted",
             Self::CertificateExpiring => "certificate-expiring",
@@ -143,15 +141,14 @@ impl AlertRule {
             Self::AttemptDurationP99 => "webhook_delivery_duration_seconds_p99",
             Self::DeliveryLatencyP95 => "webhook_delivery_p95_latency",
             Self::QueueLength => "webhook_queue_length",
-            Self::OldestWaiting => "aldaba_oldest_waiting_seconds",
+            Self::OldestWaiting => "webhook_oldest_waiting_seconds",
             Self::FailedEndpoints => "webhook_failed_count",
             Self::EndpointFailing => return None,
-            Self::DeadLetterSize => "aldaba_dead_letter_deliveries",
+            Self::DeadLetterSize => "webhook_dead_letter_size",
             Self::DiskSpace => "aldaba_disk_free_bytes",
-            Self::StoreNotWritable => "aldaba_store_writable",
-            Self::TaskRestarting => "aldaba_background_tasks_restarting",
+            Self::TaskRestarting => "aldaba_background_tasks",
             Self::ClockNotTrusted => "aldaba_clock_trusted",
-            Self::CertificateExpiring => "aldaba_certificate_expires_in_seconds",
+            Self::CertificateExpiring => "aldaba_ca_file_expiry_timestamp_seconds",
         })
     }
 
@@ -159,7 +156,6 @@ impl AlertRule {
         match self {
             Self::DeliverySuccessRate
             | Self::DiskSpace
-            | Self::StoreNotWritable
             | Self::ClockNotTrusted
             | Self::CertificateExpiring => Comparison::Below,
             _ => Comparison::Above,
@@ -180,7 +176,7 @@ impl AlertRule {
 
     pub fn severity(self) -> Severity {
         match self {
-            Self::DiskSpace | Self::StoreNotWritable | Self::DeliverySuccessRate => Severity::Critical,
+            Self::DiskSpace | Self::DeliverySuccessRate => Severity::Critical,
             _ => Severity::Warning,
         }
     }
@@ -191,7 +187,6 @@ impl AlertRule {
             Self::OldestWaiting
             | Self::DeadLetterSize
             | Self::DiskSpace
-            | Self::StoreNotWritable
             | Self::TaskRestarting
             | Self::ClockNotTrusted
             | Self::CertificateExpiring => &[AlertScope::Server],
@@ -199,17 +194,12 @@ impl AlertRule {
         }
     }
 
-    /// Whether it is about what happened within the window, and not about now.
-    pub fn has_window(self) -> bool {
-        matches!(
-            self,
-            Self::DeliveryFailureRate
-                | Self::DeliverySuccessRate
-                | Self::RetryRate
-                | Self::AverageRetries
-                | Self::AttemptDurationP99
-                | Self::DeliveryLatencyP95
-        )
+    /// The window of the metric, where it is about what happened lately and not about now.
+    pub fn metric_window(self) -> Option<Duration> {
+        self.sample().map(|sample| match sample {
+            Sample::Attempts => ATTEMPT_WINDOW,
+            Sample::Ended | Sample::Delivered => DELIVERY_WINDOW,
+        })
     }
 
     /// What must have happened within the window for the value to mean anything; `None`: any value does.
@@ -224,7 +214,7 @@ impl AlertRule {
 
     /// Whether the threshold is either of two states, which nothing lies between.
     pub fn is_switch(self) -> bool {
-        matches!(self, Self::StoreNotWritable | Self::ClockNotTrusted)
+        matches!(self, Self::ClockNotTrusted)
     }
 
     /// The limits where the operator has set none.
@@ -233,7 +223,7 @@ impl AlertRule {
             threshold,
             resolve,
             hold,
-            window: self.has_window().then_some(WINDOW),
+            window: self.metric_window(),
         };
         match self {
             Self::DeliveryFailureRate => limits(0.1, 0.05, MINUTE),
@@ -248,7 +238,7 @@ impl AlertRule {
             Self::EndpointFailing => limits(2.0, 0.0, Duration::ZERO),
             Self::DeadLetterSize => limits(1000.0, 800.0, MINUTE),
             Self::DiskSpace => limits(1024.0 * 1024.0 * 1024.0, 1.25 * 1024.0 * 1024.0 * 1024.0, MINUTE),
-            Self::StoreNotWritable | Self::ClockNotTrusted => limits(1.0, 1.0, Duration::ZERO),
+            Self::ClockNotTrusted => limits(1.0, 1.0, Duration::ZERO),
             Self::TaskRestarting => limits(0.0, 0.0, Duration::ZERO),
             Self::CertificateExpiring => {
                 let day = 24.0 * 3600.0;
@@ -414,7 +404,7 @@ mod tests {
             let (least, most) = rule.threshold_range();
             assert!((least..=most).contains(&threshold), "{rule}");
             assert!(!rule.comparison().breaches(resolve, threshold), "{rule}");
-            assert_eq!(window.is_some(), rule.has_window(), "{rule}");
+            assert_eq!(window, rule.metric_window(), "{rule}");
         }
     }
 

@@ -62,9 +62,6 @@ impl AlertTexts {
                 pick("The dead letter list is long", "La lista de entregas muertas es larga")
             }
             AlertRule::DiskSpace => pick("The disk is almost full", "El disco está casi lleno"),
-            AlertRule::StoreNotWritable => {
-                pick("The database cannot be written", "No se puede escribir en la base de datos")
-            }
             AlertRule::TaskRestarting => {
                 pick("A background task keeps failing", "Una tarea de fondo falla una y otra vez")
             }
@@ -117,10 +114,6 @@ impl AlertTexts {
                 "Free space on the disk of the data folder",
                 "Espacio libre en el disco de la carpeta de datos",
             ),
-            AlertRule::StoreNotWritable => pick(
-                "Whether the database can be written (1) or not (0)",
-                "Si se puede escribir en la base de datos (1) o no (0)",
-            ),
             AlertRule::TaskRestarting => pick(
                 "Background tasks that were restarted lately",
                 "Tareas de fondo que se han reiniciado hace poco",
@@ -130,8 +123,8 @@ impl AlertTexts {
                 "Si el reloj de la máquina es de fiar (1) o no (0)",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Time until the first client certificate expires",
-                "Tiempo hasta que caduca el primer certificado de cliente",
+                "Time until the first certificate of `ca_file` expires",
+                "Tiempo hasta que caduca el primer certificado de `ca_file`",
             ),
         }
     }
@@ -188,10 +181,6 @@ impl AlertTexts {
                 "Make room on the disk of the data folder, or keep less: shorter retention periods. When the disk is full, new messages are refused.",
                 "Libere espacio en el disco de la carpeta de datos o guarde menos: plazos de retención más cortos. Con el disco lleno se rechazan los mensajes nuevos.",
             ),
-            AlertRule::StoreNotWritable => pick(
-                "Nothing is accepted or sent until it can be written again. Look at the server's log, the disk and its permissions.",
-                "No se acepta ni se envía nada hasta que se pueda escribir de nuevo. Mire el registro del servidor, el disco y sus permisos.",
-            ),
             AlertRule::TaskRestarting => pick(
                 "The log has an error with the name of the task. GET /api/v1/health lists it until it has run well. Please report it.",
                 "El registro tiene un error con el nombre de la tarea. GET /api/v1/health la muestra hasta que funcione bien. Comuníquelo, por favor.",
@@ -201,8 +190,8 @@ impl AlertTexts {
                 "Ponga en hora el reloj de la máquina. Si está bien, ejecute `aldaba clock trust`. Hasta entonces no se borra nada y nada termina por tiempo.",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Put a new client certificate in place at the endpoint that uses it, before deliveries to it fail.",
-                "Ponga un certificado de cliente nuevo en el endpoint que lo usa, antes de que fallen sus entregas.",
+                "Put the successor of the certificate into the file of the setting `ca_file` and restart the server, before deliveries fail.",
+                "Ponga el certificado que lo sustituye en el fichero del ajuste `ca_file` y reinicie el servidor, antes de que fallen las entregas.",
             ),
         }
     }

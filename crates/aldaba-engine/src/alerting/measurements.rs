@@ -23,6 +23,8 @@ pub(crate) struct EngineMeasurements {
     pub(crate) background: Background,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) trust: ClockTrust,
+    /// When the first of the issuers that the operator trusts expires.
+    pub(crate) issuers_expire_at: Option<Timestamp>,
 }
 
 impl Measurements for EngineMeasurements {
@@ -70,6 +72,12 @@ impl EngineMeasurements {
                 Measured::of((self.background.restarted().len() + self.store.restarted().len()) as f64)
             }
             AlertRule::ClockNotTrusted => switch(self.trust.state().is_none_or(|state| state.trusted)),
+            AlertRule::DiskSpace => {
+                self.store.disk().free_bytes.map_or(Measured::NOTHING, |free| Measured::of(free as f64))
+            }
+            AlertRule::CertificateExpiring => self.issuers_expire_at.map_or(Measured::NOTHING, |at| {
+                Measured::of((at.millis() - now.millis()) as f64 / 1000.0)
+            }),
             _ => Measured::NOTHING,
         }
     }
@@ -95,4 +103,16 @@ fn within(rule: AlertRule, window: &WindowCounts) -> Measured {
         Some(Sample::Delivered) => counts.get(CountKind::Delivered),
     };
     Measured { value, is_enough: number >= Sample::MIN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aldaba_delivery::alert::{ATTEMPT_WINDOW, DELIVERY_WINDOW};
+
+    #[test]
+    fn the_rules_have_the_windows_of_the_metrics() {
+        assert_eq!(ATTEMPT_WINDOW, Statistics::ATTEMPT_WINDOW);
+        assert_eq!(DELIVERY_WINDOW, Statistics::DELIVERY_WINDOW);
+    }
 }

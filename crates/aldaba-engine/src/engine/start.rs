@@ -276,6 +276,7 @@ impl Engine {
                 background: background.clone(),
                 store: store.clone(),
                 trust: clock_watch.trust.clone(),
+                issuers_expire_at: options.issuers_expire_at,
             }),
             rules: options.alert_rules.clone(),
             interval: options.alert_interval,
