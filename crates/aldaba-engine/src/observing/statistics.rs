@@ -35,6 +35,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// The window of what is said of attempts: short, because they show trouble first.
+    pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(5 * 60);
+    /// The window of what is said of deliveries that have ended: long enough for retries to end too.
+    pub const DELIVERY_WINDOW: Duration = Duration::from_secs(3600);
     /// The longest window.
     pub const MAX_WINDOW: Duration = Duration::from_secs(24 * 3600);
 

@@ -30,7 +30,7 @@ pub use configuration::{
     settings, sources,
 };
 pub use delivering::{by_hand, due_times, health, lanes, ordering, recording, stop_dates};
-pub use reading::{deliveries, dispatching, history, lists, statistics};
+pub use reading::{deliveries, dispatching, history, lists, organizations, statistics};
 pub use replaying::{recoveries, replay_filters, replays};
 pub use retention::{find, remove_slice};
 pub use scene::{Scene, at};
@@ -244,6 +244,13 @@ macro_rules! conformance_tests {
             expunging::an_expunged_payload_is_gone_and_its_message_stays,
             expunging::an_expunged_response_is_gone_and_its_attempt_stays,
             expunging::a_replay_passes_over_what_has_no_payload,
+            organizations::each_attempt_and_each_end_is_counted_once_for_its_organization,
+            organizations::manual_attempts_and_duplicates_of_sources_are_counted,
+            organizations::what_waits_is_counted_for_each_organization,
+            organizations::endpoints_that_are_given_up_are_counted_by_organization,
+            organizations::the_oldest_waiting_delivery_is_found_tried_or_not,
+            organizations::the_dead_letter_is_counted_by_reason,
+            organizations::rows_of_organizations_are_read_by_minute_and_hour,
             statistics::attempts_of_an_endpoint_are_counted_by_result_and_minute,
             statistics::attempts_by_hand_are_counted_too,
             statistics::hours_that_are_summed_up_count_the_same,

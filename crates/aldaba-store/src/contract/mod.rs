@@ -119,6 +119,14 @@ use std::pin::Pin;
 /// A read under way.
 pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
+/// What is known of the disk, a second old at most. `None`: the store has no such thing, or the disk does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskState {
+    /// The write-ahead log.
+    pub log_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+}
+
 /// Everything that the server needs of a database.
 pub trait Store:
     Accepts
@@ -143,6 +151,11 @@ pub trait Store:
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
+
+    /// What is known of the disk. It is not looked at for that.
+    fn disk(&self) -> DiskState {
+        DiskState::default()
+    }
 
     /// The counts in memory. To read them costs no access to the database.
     fn live_counts(&self) -> LiveCounts;

@@ -40,7 +40,7 @@ pub use simulated::{Planted, in_memory_for_good, plant, without_bugs};
 
 use crate::backend::{Backend, BackendReads};
 use crate::operations::{LiveCounts, Op, Reply, Result};
-use crate::{Error, Read, RestartedTask, Store};
+use crate::{DiskState, Error, Read, RestartedTask, Store};
 use failure::Failure;
 use parking_lot::Mutex;
 use queue::WriteQueue;
@@ -54,6 +54,9 @@ use std::time::Duration;
 use threads::Threads;
 use tokio::sync::watch;
 use types::Types;
+
+/// A page of the write-ahead log: 4 KiB, and its head.
+const PAGE_BYTES: u64 = 4096 + 24;
 
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
 #[derive(Debug)]
@@ -125,6 +128,13 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     fn failed(&self) -> Pin<Box<dyn Future<Output = String> + Send>> {
         Box::pin(self.failure.wait())
+    }
+
+    fn disk(&self) -> DiskState {
+        DiskState {
+            log_bytes: Some(u64::from(self.log_pages()) * PAGE_BYTES),
+            free_bytes: self.space.available(),
+        }
     }
 
     fn live_counts(&self) -> LiveCounts {

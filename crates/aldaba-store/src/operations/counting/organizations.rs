@@ -37,7 +37,7 @@ statements! {
     HOURS = of_organization("organization_hour", "hour");
     NEWEST_MINUTES = newest("organization_minute", "minute");
     NEWEST_HOURS = newest("organization_hour", "hour");
-    FAILED = "SELECT org, count(*) FROM endpoint WHERE health_status IN (1, 2) AND deleted = 0 GROUP BY org";
+    FAILED = "SELECT org, count(*) FROM endpoint WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0 GROUP BY org";
     FIRST_DUE = "SELECT due_at FROM delivery WHERE state = 0 ORDER BY due_at LIMIT 1";
     FIRST_TRIED = "SELECT endpoint, clock_start FROM delivery
         WHERE state = 0 AND clock_start < due_at AND endpoint > ?1 ORDER BY endpoint, clock_start LIMIT 1";

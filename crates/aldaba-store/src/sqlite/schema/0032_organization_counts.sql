@@ -142,4 +142,4 @@ FROM delivery JOIN endpoint ON endpoint.id = delivery.endpoint WHERE delivery.st
 DELETE FROM total WHERE name = 'waiting';
 
 -- Endpoints that are given up: failed, or gone.
-CREATE INDEX endpoint_given_up ON endpoint (org) WHERE health_status IN (1, 2) AND deleted = 0;
+CREATE INDEX endpoint_given_up ON endpoint (org) WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0;
