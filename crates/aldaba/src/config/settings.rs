@@ -188,10 +188,11 @@ pub const SETTINGS: &[Setting] = &[
     ),
     secret(
         "smtp_url",
-        "smtp://[user:password@]host[:port][?starttls=required|opportunistic|never] or smtps://[user:password@]host[:port]",
+        "smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]",
         "The mail server that mails to owners of endpoints and to the operator leave through; [mail.md](mail.md) says what is \
-         sent. Needs `mail_from`. Port: 465 for `smtps`, 587 for `smtp` with a user, else 25. `starttls` is `required` where a \
-         password would go over a network, else `opportunistic`. Unset: no mail is sent.",
+         sent. Needs `mail_from`. Port: 465 for `smtps`, 587 for `smtp` with a user, else 25. With `?starttls=` \
+         an `smtp` URL says `required`, `opportunistic` or `never`; `required` is the default where a password would go over a \
+         network, else `opportunistic`. Unset: no mail is sent.",
         |c, v| SmtpUrl::parse(v).ok().map(|server| c.mail.server = Some(server)),
     )
     .explained(|v| SmtpUrl::parse(v).err()),

@@ -130,7 +130,8 @@ impl SmtpTransport {
         bytes: &[u8],
     ) -> Result<(), MailFailure> {
         let mut parameters = Vec::new();
-        if !to.as_ref().is_ascii() || !self.from.email.as_ref().is_ascii() {
+        let is_ascii = |address: &Address| address.user().is_ascii() && address.domain().is_ascii();
+        if !is_ascii(&to) || !is_ascii(&self.from.email) {
             if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
                 return Err(MailFailure::Permanent("the mail server takes no addresses beyond ASCII".into()));
             }

@@ -22,6 +22,7 @@ async fn many_endpoints_of_one_owner_that_fail_together_become_one_digest() {
     let subject = header(digest, "Subject");
     assert!(subject.ends_with(" messages about your webhooks"), "{subject}");
     assert!(text(digest, "text").contains("Webhook 'Door 7' "), "{digest}");
+    assert_eq!(text(digest, "text").matches("https://hooks.example.com/mail/unsubscribe/").count(), 30);
     let all: String = mails.iter().map(|mail| text(mail, "text")).collect();
     for n in 0..30 {
         assert!(all.contains(&format!("Webhook 'Door {n}' has failed after 5 retries")), "{n}");
