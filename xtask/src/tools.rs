@@ -65,6 +65,7 @@ impl Node {
 
 /// Installs the servers that tests start, if they are missing.
 pub(crate) fn servers() -> TaskResult {
+    environment("smtp", &root().join("crates/test-servers/smtp/requirements.txt"))?;
     // The client alone has a folder there too.
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());

@@ -8,6 +8,7 @@ use super::{Language, MailOptions, OutgoingMail, render};
 use crate::{Entropy, Vault};
 use aldaba_delivery::{OwnerAlert, Timestamp};
 use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
+use std::collections::HashSet;
 use url::Url;
 
 /// Characters of a name in a mail.
@@ -37,7 +38,7 @@ impl Composer<'_> {
         let texts = texts(language);
         let (content, unsubscribe) = match mails {
             [mail] => self.single(mail, to, texts, language)?,
-            many => (self.digest(many, texts), None),
+            many => (self.digest(many, to, texts, language), None),
         };
         Some(render::outgoing(content, (to.to_owned(), message_id.to_owned(), unsubscribe), language))
     }
@@ -77,8 +78,9 @@ impl Composer<'_> {
         Some((content, unsubscribe))
     }
 
-    /// The subjects of many mails, with what each is about.
-    fn digest(&self, mails: &[Mail], texts: &dyn MailTexts) -> MailContent {
+    /// The subjects of many mails, with what each is about, and for each endpoint a link by which its reader unsubscribes.
+    fn digest(&self, mails: &[Mail], to: &str, texts: &dyn MailTexts, language: Language) -> MailContent {
+        let mut linked = HashSet::new();
         let more: u32 = mails.iter().map(|mail| mail.more).sum();
         let count = mails.len() + usize::try_from(more).unwrap_or_default();
         let mut parts = vec![MailPart::Paragraph(texts.digest_text(count))];
@@ -87,6 +89,12 @@ impl Composer<'_> {
             parts.push(MailPart::Heading(format!("{} – {}", moment(mail.created_at), content.subject)));
             let facts = content.parts.into_iter().find(|part| matches!(part, MailPart::Facts(_)));
             parts.extend(facts);
+            if let Some(endpoint) = &mail.endpoint
+                && linked.insert(endpoint.id)
+                && let Some(url) = self.link(mail, to, MailLinkKind::Unsubscribe, language)
+            {
+                parts.push(MailPart::Link(texts.unsubscribe_link(), url));
+            }
         }
         if more > 0 {
             parts.push(MailPart::Paragraph(texts.and_more(more)));

@@ -1,4 +1,4 @@
-//! Links in mails: sealed, so that whoever reads a mail may do what its link is for, and nothing else.
+//! Links in mails: sealed, so that the reader of a mail may do what its link is for, and nothing else.
 
 use crate::{Entropy, Vault};
 use aldaba_delivery::{AppId, EndpointId, Timestamp};

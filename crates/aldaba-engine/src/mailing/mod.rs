@@ -1,8 +1,8 @@
 //! Mails: what owners of endpoints and the operator are told, composed and handed to a mail server.
 //!
 //! What is to be told is decided with an attempt (`recording/mails.rs`) and stored in its commit. [`MailSender`] takes it from
-//! the queue: [`sorting`] decides what becomes of each mail, [`compose`] writes one message, and a [`MailTransport`] hands it
-//! over. Nothing of it runs in the way of a delivery.
+//! the queue: [`sorting`] decides what becomes of each mail, [`compose`] writes one message, and a [`MailTransport`] passes it
+//! on. Nothing of it runs in the way of a delivery.
 
 mod compose;
 mod content;

@@ -100,7 +100,7 @@ impl MailSender {
             return Ok(Step::Sleep(pause.min(MAX_SLEEP)));
         }
         let now = self.clock.now();
-        match self.store.next_mail(now, now).await? {
+        match self.store.next_mail(now, now + self.options.delay).await? {
             NextMail::At(next) => {
                 let until = next.map_or(MAX_SLEEP, |at| at.since(now));
                 Ok(Step::Sleep(until.clamp(Duration::from_millis(1), MAX_SLEEP)))
@@ -116,7 +116,7 @@ impl MailSender {
             (address, _) => address.to_owned(),
         };
         let sorted = sort(batch, now, self.trust.may_end_by_time(), self.options.operator.is_some());
-        self.put_aside(&sorted, &address, now).await?;
+        self.apply_unsent(&sorted, &address, now).await?;
         if sorted.send.is_empty() {
             return Ok(Step::Done);
         }
@@ -194,7 +194,7 @@ impl MailSender {
     }
 
     /// Carries out what was decided about mails that are not sent now.
-    async fn put_aside(&self, sorted: &SortedMails, address: &str, now: Timestamp) -> Result<(), Error> {
+    async fn apply_unsent(&self, sorted: &SortedMails, address: &str, now: Timestamp) -> Result<(), Error> {
         if !sorted.unwanted.is_empty() {
             self.change(MailChange::Forget { mails: sorted.unwanted.clone() }).await?;
         }

@@ -17,6 +17,7 @@ mod event_type;
 mod health;
 mod host;
 mod limits;
+mod mail_links;
 mod message;
 mod operational;
 mod replay;
@@ -128,6 +129,9 @@ pub(crate) fn router(api: Api) -> Router {
     Router::new()
         .nest("/api/v1", route::router(&api, routes))
         .route(inbound_request::PATH, inbound_request::route())
+        .route(mail_links::UNSUBSCRIBE_PATH, mail_links::unsubscribe())
+        .route(mail_links::SUBSCRIBE_PATH, mail_links::subscribe())
+        .route(mail_links::CONFIRM_PATH, mail_links::confirm())
         .merge(document::pages::router())
         .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {

@@ -5,11 +5,14 @@ mod clock;
 mod demo;
 mod init;
 mod installation;
+mod mail;
 mod policy;
 mod serve;
 mod server_client;
 mod server_options;
 mod token;
+
+pub(crate) use server_options::reachable;
 
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
@@ -19,6 +22,7 @@ use aldaba_engine::SetupError;
 use clap::{Args, Parser, Subcommand};
 use alerts::AlertOptions;
 use clock::ClockOptions;
+use mail::MailCommand;
 use policy::PolicyCommand;
 use serve::ServeOptions;
 use server_options::ServerOptions;
@@ -59,6 +63,11 @@ enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Mails: whether they leave
+    Mail {
+        #[command(subcommand)]
+        command: MailCommand,
+    },
     /// API tokens and keys
     Token {
         #[command(subcommand)]
@@ -97,6 +106,8 @@ enum Error {
     #[error(transparent)]
     Token(#[from] token::Error),
     #[error(transparent)]
+    Mail(#[from] mail::Error),
+    #[error(transparent)]
     Clock(#[from] clock::Error),
     #[error(transparent)]
     Alerts(#[from] alerts::Error),
@@ -128,6 +139,10 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
             Ok(policy::run(command, &config, &variables)?)
         }
+        Command::Mail { command } => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options(), variables)?;
+            Ok(runtimes::engine()?.block_on(mail::run(command, &config))?)
+        }
         Command::Token { command } => {
             let data = DataOptions::of_server(command.server_options());
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
@@ -156,15 +171,22 @@ impl Error {
     /// A mistake has the same exit code in every command.
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
-        use {alerts::Error as Alerts, clock::Error as Clock, policy::Error as Policy, token::Error as Token};
+        use {
+            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
+            token::Error as Token,
+        };
         match self {
             Self::Config(_)
             | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
+            | Self::Mail(
+                Mail::NoServer | Mail::NoAddress | Mail::Address(_) | Mail::Start(StartError::CaFile { .. }),
+            )
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
+            Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))
             | Self::Token(Token::Server(error))
             | Self::Alerts(Alerts::Server(error))

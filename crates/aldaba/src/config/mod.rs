@@ -12,6 +12,7 @@ pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
+use crate::mail::MailSettings;
 pub use aldaba_api::read::UnknownFields;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::Options as EngineOptions;
@@ -53,6 +54,7 @@ pub struct Config {
     pub encryption_key: Option<Secret<[u8; 32]>>,
     /// `None`: as requests name it.
     pub public_url: Option<String>,
+    pub mail: MailSettings,
     pub allow_networks: Vec<IpNet>,
     pub egress_proxy: Option<EgressProxy>,
     /// Certificates that are trusted besides the public ones, as PEM.
@@ -129,6 +131,7 @@ impl Default for Config {
             jwt_secret: None,
             encryption_key: None,
             public_url: None,
+            mail: MailSettings::default(),
             allow_networks: Vec::new(),
             egress_proxy: None,
             ca_file: None,

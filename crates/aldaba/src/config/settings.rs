@@ -1,13 +1,16 @@
 //! The table of settings.
 
 use super::values::{
-    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, size, unresolved,
+    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, networks, sender, size, unresolved,
 };
 use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
+use crate::mail::SmtpUrl;
+use aldaba_api::names;
 use aldaba_delivery::BUILTIN_PROFILES;
 use aldaba_delivery::alert::AlertRules;
+use aldaba_engine::Language;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,9 +184,48 @@ pub const SETTINGS: &[Setting] = &[
         "public_url",
         "",
         "the beginning of a URL, such as https://hooks.example.com",
-        "Where browsers reach this server, for links into the portal. Unset: `http://` and the host that the \
+        "Where browsers reach this server, for links into the portal and in mails. Unset: `http://` and the host that the \
          request names.",
         |c, v| api_url(v).ok().map(|_| c.public_url = Some(v.to_owned())),
+    ),
+    secret(
+        "smtp_url",
+        "smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]",
+        "The mail server that mails to owners of endpoints and to the operator leave through; [mail.md](mail.md) says what is \
+         sent. Needs `mail_from`. Port: 465 for `smtps`, 587 for `smtp` with a user, else 25. With `?starttls=` \
+         an `smtp` URL says `required`, `opportunistic` or `never`; `required` is the default where a password would go over a \
+         network, else `opportunistic`. Unset: no mail is sent.",
+        |c, v| SmtpUrl::parse(v).ok().map(|server| c.mail.server = Some(server)),
+    )
+    .explained(|v| SmtpUrl::parse(v).err()),
+    text(
+        "mail_from",
+        "",
+        "a mail address, such as hooks@example.com or Aldaba <hooks@example.com>",
+        "Where mails come from. Needs `smtp_url`.",
+        |c, v| sender(v).map(|from| c.mail.from = Some(from)),
+    ),
+    text(
+        "operator_email",
+        "",
+        "a mail address, such as operations@example.com",
+        "Who is told by mail what concerns the whole server. Needs `smtp_url`. Unset: nobody.",
+        |c, v| names::email(v).ok().map(|()| c.mail.operator = Some(v.to_owned())),
+    ),
+    text(
+        "mail_language",
+        "en",
+        "en (English) or es (Spanish)",
+        "The language of mails. The metadata `mailLanguage` of an endpoint or of an application comes before it.",
+        |c, v| Language::of_code(v).map(|language| c.mail.language = language),
+    )
+    .knowing(&Language::CODES),
+    number(
+        "mail_delay_seconds",
+        "30",
+        (0, 3600),
+        "How long a mail about an endpoint waits for others to the same address: more than three become one.",
+        |c, n| c.mail.delay = Duration::from_secs(n),
     ),
     text(
         "allow_networks",
@@ -205,7 +247,7 @@ pub const SETTINGS: &[Setting] = &[
         "ca_file",
         "",
         "a file with certificates as PEM",
-        "Issuers of certificates that deliveries trust besides the public ones. A file that cannot be read \
+        "Issuers of certificates that deliveries and the mail server's encryption trust besides the public ones. A file that cannot be read \
          or holds none stops the start.",
         |c, v| (!v.is_empty()).then(|| c.ca_file = Some(v.into())),
     ),

@@ -17,6 +17,7 @@ pub(crate) use clock_request::{ClockRequest, POLL_INTERVAL as CLOCK_REQUEST_POLL
 use crate::api::{Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, router};
 use crate::config::Config;
 use crate::keys;
+use crate::mail;
 use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
@@ -52,6 +53,8 @@ pub enum StartError {
     Setup(#[from] SetupError),
     #[error("ca_file: cannot use {}: {why}", file.display())]
     CaFile { file: PathBuf, why: String },
+    #[error("smtp_url: cannot prepare encryption for the mail server: {0}")]
+    Mail(String),
     #[error(transparent)]
     Engine(#[from] aldaba_engine::StartError),
     #[error("the listening socket does not say its address: {0}")]
@@ -89,7 +92,8 @@ impl Server {
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
-        let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
+        let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
+        setup.engine.mail = mail::options(&config, address)?;
         let Installation { engine, wire } = Installation::start(setup).await?;
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
@@ -227,6 +231,11 @@ pub async fn api(
 fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
     let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
     let failed = |why: String| StartError::CaFile { file: file.clone(), why };
-    let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-    read_roots(&pem).map_err(|error| failed(error.to_string()))
+    read_roots(&ca_pem(config)?).map_err(|error| failed(error.to_string()))
+}
+
+/// The same as they are in the file; empty: there are none.
+pub(crate) fn ca_pem(config: &Config) -> Result<Vec<u8>, StartError> {
+    let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
+    std::fs::read(file).map_err(|error| StartError::CaFile { file: file.clone(), why: error.to_string() })
 }
