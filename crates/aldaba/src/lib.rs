@@ -10,6 +10,7 @@ pub mod config;
 mod descriptors;
 mod keys;
 mod logging;
+mod metrics;
 mod questions;
 mod runtimes;
 pub mod server;
