@@ -11,6 +11,7 @@ mod descriptors;
 mod keys;
 mod logging;
 pub mod mail;
+mod metrics;
 mod questions;
 mod runtimes;
 pub mod server;

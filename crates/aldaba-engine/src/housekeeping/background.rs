@@ -19,6 +19,7 @@
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
 //! | `connection-ages` | closes idle connections to receivers | goes on with the next tick |
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
+//! | `metrics-accept` | accepts connections of `metrics_listen` (in the server) | accepts again |
 //!
 //! A restarted task waits first, longer each time ([`Restarts`]). The log has an error with its name, and
 //! `GET /api/v1/health` lists it until it has run well for a while. The threads of the store are supervised by the store.
@@ -101,6 +102,11 @@ impl Background {
     /// Records a panic that a task has caught itself. Returns how long it should wait.
     pub(crate) fn panicked(&self, name: &'static str, panic: &(dyn Any + Send)) -> Duration {
         self.restarts.panicked(name, panic, self.clock.monotonic())
+    }
+
+    /// How many tasks run.
+    pub fn running(&self) -> usize {
+        self.running.lock().iter().filter(|task| !task.is_finished()).count()
     }
 
     /// The tasks that panicked and have not run well for long enough since then.

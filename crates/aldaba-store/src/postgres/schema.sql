@@ -66,7 +66,7 @@ CREATE INDEX endpoint_app ON endpoint (app, id) WHERE deleted = 0 AND direct = 0
 CREATE INDEX endpoint_walk ON endpoint (app, id, org, policy, deleted, direct);
 CREATE INDEX endpoint_policy ON endpoint (org, policy, app) WHERE deleted = 0;
 CREATE INDEX endpoint_profile ON endpoint (org, profile, app) WHERE deleted = 0 AND profile IS NOT NULL;
-CREATE INDEX endpoint_given_up ON endpoint (org, id) WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0;
+CREATE INDEX endpoint_given_up ON endpoint (org) WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0;
 CREATE INDEX endpoint_url ON endpoint (url, org, app) WHERE deleted = 0;
 
 CREATE TABLE message (

@@ -34,17 +34,20 @@ pub(crate) use limits::memory_budget::MemoryBudget;
 pub(crate) use limits::rates::Rates;
 pub(crate) use request::json::shown_time;
 pub(crate) use response::answer::PagePermits;
+pub(crate) use response::code::Code;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
 
 use crate::config::Limits;
+use crate::metrics::{self, Metrics};
 use crate::questions::{DeliveryIds, Questions};
 use crate::token::{Caller, Tokens};
 use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
 use axum::Router;
-use axum::extract::MatchedPath;
-use http::{Method, Uri};
+use axum::extract::{MatchedPath, State};
+use axum::routing::get;
+use http::{HeaderMap, Method, Uri};
 use routing::nearest_route::KnownRoutes;
 use routing::route::{self, Route};
 use source::inbound_request;
@@ -72,6 +75,7 @@ pub(crate) struct Parts {
     pub(crate) key_sets: KeySets,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Deref for Api {
@@ -132,6 +136,12 @@ pub(crate) fn router(api: Api) -> Router {
         .route(mail_links::UNSUBSCRIBE_PATH, mail_links::unsubscribe())
         .route(mail_links::SUBSCRIBE_PATH, mail_links::subscribe())
         .route(mail_links::CONFIRM_PATH, mail_links::confirm())
+        .route(
+            "/metrics",
+            get(async |State(api): State<Api>, headers: HeaderMap| {
+                metrics::answer(&api.metrics, &api.engine, &headers)
+            }),
+        )
         .merge(document::pages::router())
         .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {

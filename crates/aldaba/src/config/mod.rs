@@ -48,6 +48,10 @@ const COMMIT_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// Where the metrics have a listener of their own. `None`: they are served where the API listens.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Who may read the metrics where the API listens.
+    pub metrics_token: Option<Secret<String>>,
     /// `None`: the one in the data folder, made at the first start.
     pub jwt_secret: Option<JwtSecret>,
     /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
@@ -128,6 +132,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8071)),
+            metrics_listen: None,
+            metrics_token: None,
             jwt_secret: None,
             encryption_key: None,
             public_url: None,

@@ -148,6 +148,25 @@ pub const SETTINGS: &[Setting] = &[
     )
     .explained(unresolved),
     text(
+        "metrics_listen",
+        "",
+        "an address and a port, such as 127.0.0.1:9071, [::]:9071 or localhost:9071",
+        "Where `/metrics` is served, to anybody who reaches it, and nothing else ([metrics.md](metrics.md)). Unset: where the API \
+         listens, openly if that is a loopback address, else with `metrics_token`.",
+        |c, v| address(v).map(|address| c.metrics_listen = Some(address)),
+    )
+    .explained(unresolved),
+    secret(
+        "metrics_token",
+        "a text of at least 16 characters without spaces; `openssl rand -hex 32` makes one",
+        "The token that `/metrics` needs where the API listens, as `Authorization: Bearer`. Unset: none on a loopback address; \
+         elsewhere the metrics are refused.",
+        |c, v| {
+            let is_token = v.len() >= 16 && v.bytes().all(|byte| byte.is_ascii_graphic());
+            is_token.then(|| c.metrics_token = Some(Secret(v.to_owned())))
+        },
+    ),
+    text(
         "data",
         "./aldaba-data",
         "a folder",

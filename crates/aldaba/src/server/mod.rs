@@ -18,6 +18,7 @@ use crate::api::{Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, Pub
 use crate::config::Config;
 use crate::keys;
 use crate::mail;
+use crate::metrics::{Metrics, MetricsAccess, MetricsListener, first_expiry};
 use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
@@ -42,6 +43,8 @@ pub struct Server {
     wire: Wire,
     engine: Engine,
     api: Api,
+    metrics: Arc<Metrics>,
+    metrics_listener: Option<TcpListener>,
     config: Config,
 }
 
@@ -57,6 +60,8 @@ pub enum StartError {
     Mail(String),
     #[error(transparent)]
     Engine(#[from] aldaba_engine::StartError),
+    #[error("metrics_listen: cannot listen on {address}: {source}. Choose another address or port")]
+    MetricsListen { address: SocketAddr, source: std::io::Error },
     #[error("the listening socket does not say its address: {0}")]
     Listener(#[from] std::io::Error),
 }
@@ -91,9 +96,19 @@ impl Server {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
+        let failed = |address| move |source| StartError::MetricsListen { address, source };
+        let metrics_listener =
+            config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
+        let roots = roots(&config)?;
+        let metrics = Metrics {
+            issuers_expire_at: first_expiry(roots.iter().map(|root| &**root)),
+            ..Metrics::new(MetricsAccess::of(&config, Some(address.ip())), clock.wall())
+        };
+        let metrics = Arc::new(metrics);
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         setup.engine.mail = mail::options(&config, address)?;
+        setup.engine.issuers_expire_at = metrics.issuers_expire_at;
         let Installation { engine, wire } = Installation::start(setup).await?;
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
@@ -118,12 +133,18 @@ impl Server {
             rates: Rates::new(&config.limits.rates),
             key_sets: KeySets::new(),
             public_url,
+            metrics: metrics.clone(),
         });
-        Ok(Self { listener, address, wire, engine, api, config })
+        Ok(Self { listener, address, wire, engine, api, metrics, metrics_listener, config })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the metrics are served, if they have a listener of their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -137,8 +158,19 @@ impl Server {
         let scheduling_delay =
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
-        let connections =
-            Connections::serve(self.listener, router, limits, scheduling_delay, &threads, background)?;
+        let _serving_metrics = self.metrics_listener.map(|listener| {
+            let server = MetricsListener { metrics: self.metrics.clone(), engine: self.engine.clone() };
+            AbortOnDrop(tokio::spawn(server.serve(listener, background.clone())).abort_handle())
+        });
+        let connections = Connections::serve(
+            self.listener,
+            router,
+            limits,
+            scheduling_delay,
+            &threads,
+            background,
+            self.metrics,
+        )?;
         let clock_requests = ClockRequest::of(self.config.data());
         let _taking = AbortOnDrop(tokio::spawn(clock_requests.take_for(self.engine.clone())).abort_handle());
         tokio::select! {
@@ -211,6 +243,7 @@ pub async fn api(
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
     let (rates, key_sets) = (Rates::new(&config.limits.rates), KeySets::new());
+    let metrics = Arc::new(Metrics::new(MetricsAccess::of(config, None), engine.clock().wall()));
     let parts = ApiParts {
         engine,
         tokens,
@@ -223,6 +256,7 @@ pub async fn api(
         rates,
         key_sets,
         public_url,
+        metrics,
     };
     Ok(router(Api::new(parts)))
 }

@@ -38,7 +38,7 @@ statements! {
     NEWEST_MINUTES = newest("organization_minute", "minute");
     NEWEST_HOURS = newest("organization_hour", "hour");
     FAILED = "SELECT org, count(*) FROM endpoint WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0 GROUP BY org";
-    FIRST_DUE = "SELECT due_at FROM delivery WHERE state = 0 ORDER BY due_at LIMIT 1";
+    FIRST_DUE = "SELECT due_at FROM delivery WHERE state = 0 AND due_at >= ?1 ORDER BY due_at LIMIT 1";
     FIRST_TRIED = "SELECT endpoint, clock_start FROM delivery
         WHERE state = 0 AND clock_start < due_at AND endpoint > ?1 ORDER BY endpoint, clock_start LIMIT 1";
     DEAD_LETTER = "SELECT seq, reason FROM dead_letter WHERE seq > ?1 ORDER BY seq LIMIT ?2";
@@ -234,7 +234,7 @@ pub(crate) fn oldest_waiting(
     slice: &Slice<'_>,
     after: Option<EndpointId>,
 ) -> Result<(Option<Timestamp>, Option<EndpointId>)> {
-    let mut oldest: Option<Timestamp> = reading.one(&FIRST_DUE, values![])?;
+    let mut oldest: Option<Timestamp> = reading.one(&FIRST_DUE, values![Timestamp::MIN])?;
     let mut reached = after.unwrap_or(EndpointId::from_bytes([0; 20]));
     loop {
         let found: Option<(EndpointId, Timestamp)> = reading.one(&FIRST_TRIED, values![reached])?;
