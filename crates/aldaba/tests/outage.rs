@@ -217,7 +217,13 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
     let address = free_address();
     let changes: Vec<_> = RULES.iter().map(|(rule, limit)| format!("{rule} {limit} for 5s")).collect();
     let (user, operator) = (token(&data), operator_token(&data));
-    let settings = [("ALDABA_ALERT_RULES", &*changes.join("; ")), ("ALDABA_ALERT_INTERVAL_SECONDS", "1")];
+    let changes = changes.join("; ");
+    let settings = [
+        ("ALDABA_ALERT_RULES", &*changes),
+        ("ALDABA_ALERT_INTERVAL_SECONDS", "1"),
+        // A connection of the script may wait for long between two requests.
+        ("ALDABA_HEADER_SECONDS", "600"),
+    ];
     let _server = Server::start_with(&data, address, &settings);
     let connect = |token: &str| Client::connect(address, token).expect("the server listens");
     let mut outage = Outage { client: connect(&user), operator: connect(&operator) };

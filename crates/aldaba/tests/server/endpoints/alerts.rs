@@ -6,6 +6,7 @@ use crate::support::running::{Running, token};
 use aldaba_delivery::alert::AlertRules;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// So many attempts at once, one after the other.
 fn policy(name: &str, attempts: usize) -> String {
@@ -155,4 +156,54 @@ async fn the_rules_in_force_say_where_their_limits_come_from() {
     );
     assert_eq!(rule("endpoint-failing")["scopes"], json!(["endpoint"]));
     assert_eq!(rules["intervalSeconds"], 15);
+}
+
+/// The next webhook about an alert of this rule.
+async fn hears(ear: &mut Receiver, rule: &str) -> Value {
+    loop {
+        let heard: Value = serde_json::from_slice(&ear.next().await.body).unwrap();
+        if heard["data"]["rule"] == rule {
+            return heard;
+        }
+    }
+}
+
+#[tokio::test]
+async fn organizations_and_the_operator_hear_of_their_alerts_by_webhook() {
+    let server = Running::with(|config| {
+        config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.engine.alert_interval = Duration::from_millis(50);
+        let rules = "queue-length > 0 for 0s; disk-space < 1000000000000000 for 0s";
+        config.engine.alert_rules = Arc::new(AlertRules::parse(rules).unwrap());
+    })
+    .await;
+    let operator = server.client.with_token(&token("org_00000000000SvixManagement00"));
+    let (mut ear, mut other) = (Receiver::answering(200, "").await, Receiver::answering(200, "").await);
+    let body = |receiver: &Receiver| json!({"url": receiver.url("/"), "filterTypes": ["alert.firing", "alert.resolved"]});
+    server.client.post("/operational-webhook/endpoint", body(&ear).to_string()).await.expect(201);
+    operator.post("/operational-webhook/endpoint", body(&other).to_string()).await.expect(201);
+
+    let app = server.application().await;
+    let receiver = Receiver::answering(200, "").await;
+    let held = json!({"url": receiver.url("/"), "disabled": true, "whenDisabled": "hold"});
+    let endpoint = server.endpoint(&app, held).await["id"].as_str().unwrap().to_owned();
+    server.message(&app, "a").await;
+    let fires = hears(&mut ear, "queue-length").await;
+    assert_eq!((&fires["type"], &fires["data"]["scope"]), (&json!("alert.firing"), &json!("organization")));
+    // What chat services read.
+    assert!(fires["text"].as_str().unwrap().starts_with("Alert: Many deliveries are waiting, 1 (limit: 0). "));
+    assert_eq!(fires["data"]["text"], Value::Null);
+    let alert = server.client.list_until("/alert?state=firing&rule=queue-length", 1).await.remove(0);
+    assert_eq!((&alert["id"], &alert["scope"]), (&fires["data"]["alertId"], &json!("organization")));
+    let path = format!("/app/{app}/endpoint/{endpoint}");
+    server.client.patch(&path, r#"{"disabled": false}"#).await.expect(200);
+    let resolved = hears(&mut ear, "queue-length").await;
+    assert_eq!((&resolved["type"], &resolved["data"]["alertId"]), (&json!("alert.resolved"), &alert["id"]));
+
+    // The whole server's are the operator's alone.
+    let disk = operator.list_until("/alert?state=firing&rule=disk-space", 1).await.remove(0);
+    assert_eq!((&disk["scope"], &disk["severity"]), (&json!("server"), &json!("critical")));
+    server.client.get(&format!("/alert/{}", disk["id"].as_str().unwrap())).await.expect(404);
+    let told = hears(&mut other, "queue-length").await;
+    assert_eq!(told["data"]["scope"], "server");
 }
