@@ -1,7 +1,9 @@
 //! The checks, in stages with a time budget each.
 
 use crate::run::{TaskResult, cargo, root, show};
-use crate::{contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools};
+use crate::{
+    contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools,
+};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;

@@ -85,7 +85,8 @@ pub(crate) fn valgrind() -> TaskResult {
 
 /// Installs Prometheus with promtool, if it is missing.
 pub(crate) fn prometheus() -> TaskResult {
-    let is_there = ["/usr/bin/prometheus", "/usr/bin/promtool"].iter().all(|program| Path::new(program).exists());
+    let is_there =
+        ["/usr/bin/prometheus", "/usr/bin/promtool"].iter().all(|program| Path::new(program).exists());
     if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
 }
 

@@ -121,8 +121,7 @@ impl Prometheus {
         let query = |target: &Value| {
             target["expr"].as_str().expect("a query").replace("$job", "aldaba").replace("$instance", ".*")
         };
-        let has_data =
-            |query: &String| self.query(query).as_array().is_some_and(|found| !found.is_empty());
+        let has_data = |query: &String| self.query(query).as_array().is_some_and(|found| !found.is_empty());
         targets.map(query).filter(|query| !has_data(query)).collect()
     }
 
@@ -138,7 +137,10 @@ impl Prometheus {
             let samples = series["values"].as_array()?;
             Some((moment(samples.first()?)?, moment(samples.last()?)?))
         };
-        series.iter().filter_map(|one| Some((one["metric"]["rule"].as_str()?.to_owned(), span(one)?))).collect()
+        series
+            .iter()
+            .filter_map(|one| Some((one["metric"]["rule"].as_str()?.to_owned(), span(one)?)))
+            .collect()
     }
 }
 
@@ -281,7 +283,11 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
         outage.messages(&healthy, 5);
         outage.alerts().values().all(|(_, resolved)| resolved.is_some())
     };
-    assert!(wait_at_most(LIMIT, || resolved(&mut outage)), "not every rule is resolved: {:?}", outage.alerts());
+    assert!(
+        wait_at_most(LIMIT, || resolved(&mut outage)),
+        "not every rule is resolved: {:?}",
+        outage.alerts()
+    );
 
     assert_eq!(prometheus.panels_without_data(), Vec::<String>::new());
     let alerts = outage.alerts();
@@ -292,9 +298,13 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
     for (rule, _) in RULES {
         let (fired, resolved) = alerts[rule];
         let resolved = resolved.expect("it is resolved");
-        let (first, last) = theirs.get(rule).unwrap_or_else(|| panic!("{rule} did not fire in Prometheus: {theirs:?}"));
+        let (first, last) =
+            theirs.get(rule).unwrap_or_else(|| panic!("{rule} did not fire in Prometheus: {theirs:?}"));
         println!("{rule}: fired {} s apart, resolved {} s apart", first - fired, last + 1 - resolved);
         assert!((first - fired).abs() <= TOLERANCE_SECONDS, "{rule}: {first} there, {fired} here");
-        assert!((last + 1 - resolved).abs() <= TOLERANCE_SECONDS, "{rule}: until {last} there, {resolved} here");
+        assert!(
+            (last + 1 - resolved).abs() <= TOLERANCE_SECONDS,
+            "{rule}: until {last} there, {resolved} here"
+        );
     }
 }

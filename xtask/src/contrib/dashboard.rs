@@ -90,8 +90,14 @@ fn others() -> Vec<Panel> {
             "How long commits take: half of them, and 99 %",
             "s",
             &[
-                ("histogram_quantile(0.5, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))", "p50"),
-                ("histogram_quantile(0.99, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))", "p99"),
+                (
+                    "histogram_quantile(0.5, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))",
+                    "p50",
+                ),
+                (
+                    "histogram_quantile(0.99, sum by (le) (rate(aldaba_store_commit_seconds_bucket{$target}[5m])))",
+                    "p99",
+                ),
             ],
         ),
         panel(

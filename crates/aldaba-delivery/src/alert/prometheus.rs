@@ -47,7 +47,8 @@ impl Sample {
                 format!("sum without (status) (increase(webhook_delivery_attempts_total[{window}]))")
             }
             Self::Ended => {
-                let dead = format!("sum without (reason) (increase(webhook_deliveries_dead_total[{window}]))");
+                let dead =
+                    format!("sum without (reason) (increase(webhook_deliveries_dead_total[{window}]))");
                 format!("({delivered} + {dead})")
             }
             Self::Delivered => delivered,

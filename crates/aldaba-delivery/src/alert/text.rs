@@ -55,7 +55,9 @@ impl AlertTexts {
             }
             AlertRule::DeliveryLatencyP95 => pick("Events arrive late", "Los eventos llegan tarde"),
             AlertRule::QueueLength => pick("Many deliveries are waiting", "Hay muchas entregas en espera"),
-            AlertRule::OldestWaiting => pick("A delivery has waited for long", "Una entrega lleva mucho tiempo en espera"),
+            AlertRule::OldestWaiting => {
+                pick("A delivery has waited for long", "Una entrega lleva mucho tiempo en espera")
+            }
             AlertRule::FailedEndpoints => pick("Many endpoints have failed", "Muchos endpoints han fallado"),
             AlertRule::EndpointFailing => pick("An endpoint is failing", "Un endpoint está fallando"),
             AlertRule::DeadLetterSize => {

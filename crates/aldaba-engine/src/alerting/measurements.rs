@@ -65,9 +65,9 @@ impl EngineMeasurements {
                 let oldest = self.statistics.view().oldest_waiting;
                 Measured::of(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()))
             }
-            AlertRule::DeadLetterSize => {
-                Measured::of(self.statistics.view().dead_letter.iter().map(|(_, count)| *count).sum::<u64>() as f64)
-            }
+            AlertRule::DeadLetterSize => Measured::of(
+                self.statistics.view().dead_letter.iter().map(|(_, count)| *count).sum::<u64>() as f64,
+            ),
             AlertRule::TaskRestarting => {
                 Measured::of((self.background.restarted().len() + self.store.restarted().len()) as f64)
             }
@@ -75,9 +75,9 @@ impl EngineMeasurements {
             AlertRule::DiskSpace => {
                 self.store.disk().free_bytes.map_or(Measured::NOTHING, |free| Measured::of(free as f64))
             }
-            AlertRule::CertificateExpiring => self.issuers_expire_at.map_or(Measured::NOTHING, |at| {
-                Measured::of((at.millis() - now.millis()) as f64 / 1000.0)
-            }),
+            AlertRule::CertificateExpiring => self
+                .issuers_expire_at
+                .map_or(Measured::NOTHING, |at| Measured::of((at.millis() - now.millis()) as f64 / 1000.0)),
             _ => Measured::NOTHING,
         }
     }

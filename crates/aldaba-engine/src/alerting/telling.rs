@@ -2,8 +2,8 @@
 
 use super::Verdict;
 use crate::housekeeping::rfc3339;
-use aldaba_delivery::alert::{AlertScope, AlertTransition, Language};
 use crate::{AlertMail, AlertText};
+use aldaba_delivery::alert::{AlertScope, AlertTransition, Language};
 use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
 

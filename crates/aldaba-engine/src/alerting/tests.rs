@@ -4,7 +4,7 @@ use super::*;
 use crate::{SystemClock, SystemEntropy};
 use aldaba_delivery::alert::Measured;
 use aldaba_store::conformance::at;
-use aldaba_store::{AlertsQuery, NextMail, Application, ListRange, Order, Page, StoreOptions};
+use aldaba_store::{AlertsQuery, Application, ListRange, NextMail, Order, Page, StoreOptions};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,12 +27,7 @@ impl Measurements for Scripted {
         self.0.lock().keys().map(|(org, _)| *org).collect()
     }
 
-    fn measure(
-        &self,
-        scope: Scope,
-        rules: &[(AlertRule, AlertLimits)],
-        _: Timestamp,
-    ) -> Vec<Measured> {
+    fn measure(&self, scope: Scope, rules: &[(AlertRule, AlertLimits)], _: Timestamp) -> Vec<Measured> {
         let org = match scope {
             Scope::Server => management(),
             Scope::Organization(org) => org,

@@ -81,7 +81,8 @@ pub async fn an_alert_and_its_notices_are_one_commit(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let notice = Notice { org: scene.org, event: "alert.firing".into(), body: "{}".into() };
     let fired = vec![alert(&scene, AlertRule::QueueLength, at(1))];
-    let write = Change::WriteAlerts { fired, resolved: Vec::new(), notices: vec![notice.clone()], mails: Vec::new() };
+    let write =
+        Change::WriteAlerts { fired, resolved: Vec::new(), notices: vec![notice.clone()], mails: Vec::new() };
     assert_eq!(scene.change(write).await, made());
     let kept = scene.store.notices(scene.org, 10).await.unwrap();
     assert_eq!(kept.into_iter().map(|(_, notice)| notice).collect::<Vec<_>>(), [notice]);

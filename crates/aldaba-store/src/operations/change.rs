@@ -2,8 +2,8 @@
 //! error.
 
 use super::{
-    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health, keys,
-    mail, message, notice, policy, profile, replay, setting, source, token,
+    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health,
+    keys, mail, message, notice, policy, profile, replay, setting, source, token,
 };
 use crate::{ActorKind, AuditEntry, Change, Changed, IdempotencyKey};
 
@@ -48,7 +48,9 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
             let make = || endpoint::create(tx, rules, new);
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &make)
         }
-        Change::UpdateEndpoint { endpoint, was, resume, .. } => endpoint::update(tx, rules, endpoint, was, *resume),
+        Change::UpdateEndpoint { endpoint, was, resume, .. } => {
+            endpoint::update(tx, rules, endpoint, was, *resume)
+        }
         Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
             let replay = recovery.as_ref().map(|recovery| &recovery.replay);
             let key = recovery.as_ref().and_then(|recovery| recovery.idempotency);

@@ -1,8 +1,8 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice, NoticeNumber, OwnPolicy,
-    OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
+    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice,
+    NoticeNumber, OwnPolicy, OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::{
     AlertId, ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,

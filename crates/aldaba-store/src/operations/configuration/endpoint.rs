@@ -5,7 +5,9 @@ use crate::operations::stored::{
     ColumnName, Stored, assignments, columns, insert, parameters, stored, width,
 };
 use crate::operations::transaction::{ReadingExt, Value, statements, values};
-use crate::operations::{Reading, Result, Rules, Transaction, alert, application, health, lists, policy, profile};
+use crate::operations::{
+    Reading, Result, Rules, Transaction, alert, application, health, lists, policy, profile,
+};
 use crate::{
     Changed, Endpoint, EndpointConfig, Fence, LastError, Order, OrderingObstacle, Page, ResourceKey,
     Subscription,

@@ -191,7 +191,9 @@ async fn organizations_and_the_operator_hear_of_their_alerts_by_webhook() {
     let fires = hears(&mut ear, "queue-length").await;
     assert_eq!((&fires["type"], &fires["data"]["scope"]), (&json!("alert.firing"), &json!("organization")));
     // What chat services read.
-    assert!(fires["text"].as_str().unwrap().starts_with("Alert: Many deliveries are waiting, 1 (limit: 0). "));
+    assert!(
+        fires["text"].as_str().unwrap().starts_with("Alert: Many deliveries are waiting, 1 (limit: 0). ")
+    );
     assert_eq!(fires["data"]["text"], Value::Null);
     let alert = server.client.list_until("/alert?state=firing&rule=queue-length", 1).await.remove(0);
     assert_eq!((&alert["id"], &alert["scope"]), (&fires["data"]["alertId"], &json!("organization")));

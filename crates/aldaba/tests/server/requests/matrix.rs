@@ -71,8 +71,7 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
     let delivery = text(&client.get(&format!("/app/{app}/delivery")).await.expect(200)["data"][0]["id"]);
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     let task = client.post(&format!("/app/{app}/endpoint/{endpoint}/bulk-replay"), since).await.expect(202);
-    let policy =
-        r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1},
+    let policy = r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1},
             "endpointFails": {"type": "whenExhausted"}}"#;
     client.post("/policy", policy).await.expect(201);
     let profile = json!({"name": "theirs", "headers": {"x-a": "b"}}).to_string();
