@@ -1,6 +1,7 @@
 //! The commands of this repository: `cargo xtask <command>`.
 
 mod background;
+mod contrib;
 #[cfg(test)]
 mod dependents;
 mod documents;
@@ -25,6 +26,8 @@ cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, names, clippy, links, licences, bans, sources
 cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask links        relative links, and the source files that maps name
+cargo xtask alerts       a scripted outage, watched by our alerts and by a real Prometheus; installs Prometheus
+cargo xtask contrib      Prometheus's rules and Grafana's dashboard in contrib/, written from the alert rules: [--check]
 cargo xtask readme       runs the README's examples as written
 cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods|traces ...] [--write]
@@ -49,6 +52,8 @@ fn main() -> ExitCode {
         Some("lint") => stages::lint(),
         Some("names") => names::check(),
         Some("links") => links::check(),
+        Some("alerts") => stages::alerts(),
+        Some("contrib") => contrib::contrib(&arguments[1..]),
         Some("readme") => stages::readme(),
         Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),

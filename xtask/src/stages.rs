@@ -1,7 +1,9 @@
 //! The checks, in stages with a time budget each.
 
 use crate::run::{TaskResult, cargo, root, show};
-use crate::{documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools};
+use crate::{
+    contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools,
+};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -93,6 +95,7 @@ pub(crate) fn lint() -> TaskResult {
     documents::check()?;
     links::check()?;
     names::check()?;
+    contrib::check()?;
     show(&mut cargo(&["fmt", "--all", "--check"]))?;
     show(suites::workspace("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     examples::lint()?;
@@ -210,6 +213,12 @@ fn measure() -> Result<Command, String> {
     suite.arg("--server").arg(built.join("aldaba"));
     suite.arg("--document").arg(root().join("docs/internals/performance.md"));
     Ok(suite)
+}
+
+/// A scripted outage, watched by the server's alerts and by a real Prometheus.
+pub(crate) fn alerts() -> TaskResult {
+    contrib::promtool()?;
+    show(suites::workspace("test").args(["--test", "outage", "--", "--ignored", "--nocapture"]))
 }
 
 pub(crate) fn schedules() -> TaskResult {

@@ -65,6 +65,7 @@ impl Node {
 
 /// Installs the servers that tests start, if they are missing.
 pub(crate) fn servers() -> TaskResult {
+    environment("smtp", &root().join("crates/test-servers/smtp/requirements.txt"))?;
     // The client alone has a folder there too.
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());
@@ -80,6 +81,13 @@ pub(crate) fn servers() -> TaskResult {
 pub(crate) fn valgrind() -> TaskResult {
     let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());
     if is_there { Ok(()) } else { install(&["valgrind"]) }
+}
+
+/// Installs Prometheus with promtool, if it is missing.
+pub(crate) fn prometheus() -> TaskResult {
+    let is_there =
+        ["/usr/bin/prometheus", "/usr/bin/promtool"].iter().all(|program| Path::new(program).exists());
+    if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
 }
 
 /// Keeps the system from starting newly installed servers.

@@ -85,6 +85,11 @@ impl Default for Health {
 }
 
 impl Health {
+    /// Whether the endpoint's owner is alerted: it is given up, or has more failures in a row than `limit`.
+    pub fn is_alerting(&self, limit: u32) -> bool {
+        self.status.is_given_up() || self.failure_count > limit
+    }
+
     pub fn degraded(&self) -> bool {
         self.status == HealthStatus::Active && self.failure_count > 0
     }

@@ -64,6 +64,8 @@ id_kinds! {
     SourceKind, SourceId, "src_";
     /// A rejected inbound request.
     RefusalKind, RefusalId, "log_";
+    /// An alert: from when it fires until it is resolved.
+    AlertKind, AlertId, "alert_";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

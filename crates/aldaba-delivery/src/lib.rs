@@ -5,6 +5,7 @@
 //! [`Outcome`] → [`Class`] → [`Transition`] ([`Decision`]). [`Health`] and [`Gate`] consume the same class, so
 //! retry, endpoint health and host control never disagree about an attempt.
 
+pub mod alert;
 mod chance;
 mod class;
 mod condition;
@@ -18,6 +19,7 @@ mod id;
 mod operator_actions;
 mod ordering;
 mod outcome;
+mod owner_alert;
 pub mod policy;
 mod profile;
 mod retry_after;
@@ -36,12 +38,13 @@ pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateAdmission, GateKey, GateScope, Origin};
 pub use health::{Availability, Health, HealthStatus};
 pub use id::{
-    ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId, OrgId,
-    RefusalId, ReplayId, SourceId,
+    AlertId, ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId,
+    OrgId, RefusalId, ReplayId, SourceId,
 };
 pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};
+pub use owner_alert::OwnerAlert;
 pub use policy::{Policy, PolicyError, PolicySpec};
 pub use profile::BUILTIN_PROFILES;
 pub use retry_after::RetryAfter;

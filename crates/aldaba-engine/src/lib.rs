@@ -2,12 +2,14 @@
 //!
 //! `intake` accepts an event in one commit · `scheduling` decides which delivery is sent next · `delivering` signs and
 //! sends it · `wire` is the request itself · `recording` decides what its end means, and writes it · `replaying` sends
-//! again · `housekeeping` has the background tasks · `configuration` says where messages go and how · `inbound` takes
-//! in requests of other senders · `traces` has spans of all that · `engine` puts all of it together.
+//! again · `alerting` judges the alert rules · `mailing` tells people · `housekeeping` has the background tasks · `configuration`
+//! says where messages go and how · `inbound` takes in requests of other senders · `observing` says in numbers what happens ·
+//! `traces` has spans of all that · `engine` puts all of it together.
 //!
 //! Time comes from [`Clock`], chance from [`Entropy`], requests leave through [`Transport`] and
 //! everything durable is in a [`Store`](aldaba_store::Store): a simulation brings its own of each.
 
+mod alerting;
 mod blocking_pool;
 mod clock;
 mod configuration;
@@ -18,6 +20,8 @@ mod entropy;
 mod housekeeping;
 mod inbound;
 mod intake;
+mod mailing;
+mod observing;
 mod options;
 mod recording;
 mod replaying;
@@ -25,6 +29,7 @@ mod scheduling;
 mod traces;
 pub mod wire;
 
+pub use alerting::FiringCount;
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
 pub use configuration::{
     ApiKeys, Brand, CachedKey, ChangeError, CheckError, CreateOutcome, Credentials, Directory,
@@ -54,6 +59,12 @@ pub use intake::{
     Direct, DispatchError, FromSource, Mismatch, NewDispatch, NewEvent, Quotas, SendError, SendReceipt,
     mismatches,
 };
+pub use mailing::{
+    AlertMail, AlertText, Language, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
+    MailLinkError, MailLinkKind, MailOptions, MailTexts, MailTransport, OutgoingMail, SendingMail, one_line,
+    test_mail, texts,
+};
+pub use observing::{SchedulerLoad, Scope, Statistics, StoreView, WindowCounts};
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
 pub use replaying::{
     MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend, ReplayCount, Replays, ResendError,

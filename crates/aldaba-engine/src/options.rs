@@ -1,4 +1,7 @@
 use crate::scheduling::GateLimits;
+use aldaba_delivery::Timestamp;
+use aldaba_delivery::alert::AlertRules;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Requests of one organization in flight to one origin, by default. One application may have half of them, as many as one
@@ -32,6 +35,8 @@ pub struct Options {
     pub content_bytes: usize,
     /// How often a sweep searches the store for due work that memory does not know of.
     pub sweep_interval: Duration,
+    /// How often the statistics look at what nothing counts, such as endpoints that have failed. `None`: never.
+    pub store_watch_interval: Option<Duration>,
     /// How long a lane with nothing to do stays in memory.
     pub lane_idle: Duration,
     /// The longest sleep of the dispatcher, so that a changed clock is noticed.
@@ -58,9 +63,16 @@ pub struct Options {
     /// How often the time of a trusted clock is recorded.
     pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
+    pub alert_rules: Arc<AlertRules>,
+    /// When the first of the issuers that the operator trusts besides the public ones expires.
+    pub issuers_expire_at: Option<Timestamp>,
+    /// How often the alert rules are judged.
+    pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
     pub commit_timeout: Option<Duration>,
     pub traces: crate::TraceOptions,
+    /// How owners of endpoints and the operator are told of trouble. `None`: by no mail.
+    pub mail: Option<crate::MailOptions>,
 }
 
 impl Options {
@@ -81,6 +93,7 @@ impl Default for Options {
             lanes_awake: 10_000,
             content_bytes: 32 * 1024 * 1024,
             sweep_interval: Duration::from_secs(30),
+            store_watch_interval: Some(Duration::from_secs(15)),
             lane_idle: Duration::from_secs(60),
             max_sleep: Duration::from_secs(1),
             tenants: 10_000,
@@ -95,8 +108,12 @@ impl Default for Options {
             clock_trusted_after: Duration::from_secs(24 * 3600),
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
+            alert_rules: Arc::default(),
+            issuers_expire_at: None,
+            alert_interval: Duration::from_secs(15),
             commit_timeout: None,
             traces: crate::TraceOptions::default(),
+            mail: None,
         }
     }
 }

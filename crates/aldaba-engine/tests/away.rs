@@ -9,7 +9,8 @@ use aldaba_engine::{
 use aldaba_store::operations::{Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::{self, SqliteStore};
 use aldaba_store::{
-    Actor, ApplicationRef, Backend, BackendReads, DeliveryState, EndpointConfig, Error, Read, Store,
+    Actor, ApplicationRef, Backend, BackendReads, DeliveryState, EndpointConfig, Error, LiveCounts, Read,
+    Store,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -58,6 +59,10 @@ impl Backend for Away {
 }
 
 impl Store for Away {
+    fn live_counts(&self) -> LiveCounts {
+        self.store.live_counts()
+    }
+
     fn check(&self) -> Read<()> {
         self.store.check()
     }

@@ -4,6 +4,7 @@ use crate::operations::Monotonic;
 use crate::sqlite;
 use crate::{OpenError, Store};
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::alert::AlertRules;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct StoreOptions {
     pub read_limit: Duration,
     /// Beyond: [`Changed::TooMany`](crate::Changed::TooMany).
     pub endpoints_per_application: usize,
+    /// An endpoint with more failures in a row has an alert; `None`: none has one.
+    pub endpoint_failures: Option<u32>,
     /// Free bytes on the disk below which no more events are accepted: [`Error::Full`](crate::Error::Full). Results are
     /// still written.
     pub low_space_bytes: u64,
@@ -52,6 +55,7 @@ impl StoreOptions {
             queue_reads: 4096,
             read_limit: Duration::from_secs(1),
             endpoints_per_application: 10_000,
+            endpoint_failures: AlertRules::default().endpoint_failures(),
             low_space_bytes: 256 << 20,
             reserve_bytes: 64 << 20,
         }

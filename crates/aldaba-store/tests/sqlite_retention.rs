@@ -173,6 +173,7 @@ fn resend(scene: &Scene, store: &SqliteStore, event: &Accept, endpoint: Endpoint
     for _ in 0..count {
         let attempt = NewAttempt { success: false, trigger: Trigger::Manual, ..scene.attempt() };
         let resent = ManualRecord {
+            org: scene.org,
             endpoint,
             message: event.message.id,
             attempt,
@@ -202,6 +203,7 @@ fn attempts_that_no_delivery_is_left_of_go_in_slices_and_their_message_last() {
     resend(&scene, &store, &event, endpoint, 1000);
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
     let by_hand = ManualRecord {
+        org: scene.org,
         endpoint,
         message: event.message.id,
         attempt,

@@ -10,6 +10,8 @@ pub mod config;
 mod descriptors;
 mod keys;
 mod logging;
+pub mod mail;
+mod metrics;
 mod questions;
 mod runtimes;
 pub mod server;

@@ -47,7 +47,8 @@ impl Past<'_> {
         let (app, endpoint) = (self.app.parse()?, self.endpoint.parse()?);
         for first in (0..self.attempts).step_by(BATCH) {
             let numbers = first..self.attempts.min(first + BATCH);
-            let accepts: Vec<_> = numbers.clone().map(|n| self.accept(n, app, endpoint, version)).collect();
+            let accepts: Vec<_> =
+                numbers.clone().map(|n| self.accept(n, org, app, endpoint, version)).collect();
             let accepted = ask(|done| store.accept(accepts.clone(), done)).await?;
             let mut records = Vec::with_capacity(BATCH);
             for ((number, accept), accepted) in numbers.zip(&accepts).zip(accepted) {
@@ -56,9 +57,11 @@ impl Past<'_> {
                 let attempt = self.attempt(number, at, accept.message.content.event_type.clone());
                 let record = Record {
                     seq: first,
+                    org: Some(org),
                     app,
                     endpoint,
                     message,
+                    clock_start: at,
                     attempts_before: 0,
                     attempt: Some(attempt),
                     transition: Transition::Settle(Ending::Delivered),
@@ -66,6 +69,7 @@ impl Past<'_> {
                     health: None,
                     gates: Vec::new(),
                     notices: Vec::new(),
+                    mails: Vec::new(),
                     audit: None,
                     idempotency: None,
                 };
@@ -85,12 +89,13 @@ impl Past<'_> {
         Ok(store.close().await?)
     }
 
-    fn accept(&self, number: usize, app: AppId, endpoint: EndpointId, version: u64) -> Accept {
+    fn accept(&self, number: usize, org: OrgId, app: AppId, endpoint: EndpointId, version: u64) -> Accept {
         let at = self.moment(number);
         let rare = number % RARE == RARE / 2;
         let payload = Bytes::from(format!(r#"{{"number":{number},"padding":"{:.<64}"}}"#, ""));
         let event_type = if rare { "invoice.disputed" } else { "invoice.paid" };
         Accept {
+            org,
             app,
             version,
             message: NewMessage {

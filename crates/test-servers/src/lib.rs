@@ -1,10 +1,12 @@
-//! Test only: a real PostgreSQL and a real Redis, on free ports, in temporary folders. They are gone when they are
+//! Test only: a real PostgreSQL, a real Redis and a real SMTP server, on free ports, in temporary folders. They are gone when they are
 //! dropped, and also when the test that started them is killed. `cargo xtask servers` installs them.
 
 mod postgres;
 mod process;
 mod redis;
+mod smtp;
 
 pub use postgres::Postgres;
 pub use process::{kill, pause, resume};
 pub use redis::Redis;
+pub use smtp::{Smtp, SmtpTls};

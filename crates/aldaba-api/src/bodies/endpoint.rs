@@ -135,6 +135,8 @@ resource! {
             "are not changed here; change them with PUT or PATCH …/headers";
     }
     last {
+        /// Says so where `ownerEmail` is set and the server sends no mails.
+        omitted owner_email_note: String = text();
         /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
         required blocked: bool = toggle();
         /// `failed` while its health is, else `active`.

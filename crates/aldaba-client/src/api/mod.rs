@@ -1,5 +1,6 @@
 //! The resources of the API, one file each. A method is one request; its errors are those of [`Error`](crate::Error).
 
+mod alerts;
 mod api_keys;
 mod applications;
 mod attempts;
@@ -30,6 +31,7 @@ pub use aldaba_api::{
     NewEndpoint, NewEventType, NewMessage, NewSource, OnExhausted, Ordering, Precheck, Resume, RotateSecret,
     SendExample, Source, SourceAnswer, SourceCounters, SourcePatch, TransformationsParams, WhenDisabled,
 };
+pub use alerts::*;
 pub use api_keys::*;
 pub use applications::*;
 pub use attempts::*;

@@ -101,6 +101,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "HeadersPatch" => HeadersPatch,
         "HealthOut" => EndpointHealth,
         "HealthReport" => Health,
+        "AlertOut" => Alert,
         "HostOut" => Host,
         "IdentityIn" => Identity,
         "JobIn" => JobEnd,
@@ -131,6 +132,8 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "PublicKey" => PublicKey,
         "RawOut" => RawPayload,
         "ReleasedOut" => Released,
+        "RuleOut" => AlertRule,
+        "RulesOut" => AlertRules,
         "ReplayIn" => Replay,
         "RestartingTask" => RestartingTask,
         "ResentOut" => Resent,
@@ -164,6 +167,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
 /// What operations are asked besides `limit` and `iterator`.
 fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut queries = table! {
+        "v1.alert.list" => AlertFilter,
         "v1.api-key.list" => Ordered,
         "v1.application.list" => Ordered,
         "v1.application.stats.attempts" => AttemptStatsFilter,

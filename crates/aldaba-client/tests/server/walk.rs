@@ -325,6 +325,11 @@ async fn settings(client: &Client) {
     assert!(profiles.list().await.unwrap().len() > 1);
     profiles.delete("plain").await.unwrap();
 
+    let alerts = client.alerts();
+    alerts.list().await.unwrap();
+    assert!(alerts.rules().await.unwrap().data.iter().any(|rule| rule.r#for.as_deref() == Some("1m")));
+    assert!(alerts.get("alert_x").await.unwrap_err().is_not_found());
+    assert!(alerts.acknowledge("alert_x").await.unwrap_err().is_not_found());
     client.hosts().list().await.unwrap();
     assert!(client.hosts().release("https://example.com").await.unwrap_err().is_not_found());
 

@@ -4,6 +4,7 @@
 //! A cached configuration may briefly be stale. That is safe: an accept names the version it was matched
 //! against, and the store refuses an old version.
 
+mod alerts;
 mod applications;
 mod change;
 mod credentials;

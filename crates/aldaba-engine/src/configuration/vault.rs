@@ -211,6 +211,15 @@ impl Vault {
         self.open_bytes(b"check", check_value).is_ok_and(|plain| plain == CHECK_TEXT)
     }
 
+    /// Seals what a link in a mail is for.
+    pub(crate) fn seal_link(&self, plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
+        self.seal_bytes(b"mail link", plain, entropy)
+    }
+
+    pub(crate) fn open_link(&self, sealed: &[u8]) -> Result<Vec<u8>, VaultError> {
+        self.open_bytes(b"mail link", sealed)
+    }
+
     fn seal_bytes(&self, bound_to: &[u8], plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = entropy.bytes();
         let payload = Payload { msg: plain, aad: bound_to };

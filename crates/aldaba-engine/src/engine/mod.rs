@@ -2,6 +2,7 @@
 
 mod data_folder;
 mod installation;
+mod mails;
 mod questions;
 mod start;
 mod stop;
@@ -11,6 +12,8 @@ pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, de
 pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
+use crate::Statistics;
+use crate::alerting::{AlertBoard, FiringCount};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
@@ -21,12 +24,14 @@ use crate::housekeeping::ClockWatch;
 use crate::housekeeping::background::Background;
 use crate::inbound::SourceServices;
 use crate::intake::{Intake, NewEvent, SendError, SendReceipt};
+use crate::mailing::MailQueue;
 use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::{HeldList, Inbox};
 use crate::traces::TraceExport;
 use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault};
 use aldaba_delivery::AppId;
+use aldaba_delivery::alert::AlertRules;
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +66,11 @@ struct EngineParts {
     tracer: Tracer,
     /// `None`: no spans are exported.
     trace_export: Option<TraceExport>,
+    alert_rules: Arc<AlertRules>,
+    alert_interval: Duration,
+    alert_board: AlertBoard,
+    statistics: Statistics,
+    mail_queue: MailQueue,
 }
 
 impl Engine {
@@ -157,6 +167,26 @@ impl Engine {
 
     pub fn replays(&self) -> &Replays {
         &self.0.replays
+    }
+
+    /// The alert rules in force.
+    pub fn alert_rules(&self) -> &AlertRules {
+        &self.0.alert_rules
+    }
+
+    /// How often the alert rules are judged.
+    pub fn alert_interval(&self) -> Duration {
+        self.0.alert_interval
+    }
+
+    /// How often each rule fires now, those of endpoints apart.
+    pub fn firing_alerts(&self) -> Vec<FiringCount> {
+        self.0.alert_board.counts()
+    }
+
+    /// What happens, in numbers.
+    pub fn statistics(&self) -> &Statistics {
+        &self.0.statistics
     }
 
     /// The background tasks. Programs may add their own, so that all are visible in one place.

@@ -1,6 +1,7 @@
 //! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
+use crate::alerting::{AlertBoard, AlertMemory, Alerting, EngineMeasurements};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -17,6 +18,8 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
+use crate::mailing::{MailQueue, MailSender, ServerState};
+use crate::observing::{Statistics, StoreWatch};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
 use crate::replaying::{ManualPermits, Resender};
@@ -141,7 +144,14 @@ impl Engine {
             vault: vault.clone(),
             tracer: tracer.clone(),
         };
-        let recorder = Recorder { store: store.clone(), inbox: inbox.clone(), listeners: listeners.clone() };
+        let (mail_trust, mail_entropy) = (trust.clone(), entropy.clone());
+        let mail_queue = MailQueue::new(options.mail.as_ref().map(|mail| mail.delay));
+        let recorder = Recorder {
+            store: store.clone(),
+            inbox: inbox.clone(),
+            listeners: listeners.clone(),
+            mail_queue: mail_queue.clone(),
+        };
         let resender = Resender {
             store: store.clone(),
             clock: clock.clone(),
@@ -234,7 +244,7 @@ impl Engine {
             store: store.clone(),
             directory: directory.clone(),
             clock: clock.clone(),
-            entropy,
+            entropy: entropy.clone(),
             inbox: inbox.clone(),
             contents,
             event_types: event_types.clone(),
@@ -244,6 +254,7 @@ impl Engine {
             checking: BlockingPool::new(),
             tracer: tracer.clone(),
         });
+        let alert_listeners = listeners.clone();
         let operational = OperationalSender {
             store: store.clone(),
             intake: intake.clone(),
@@ -252,6 +263,30 @@ impl Engine {
         };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_record_interval };
+        let statistics = Statistics::new(store.live_counts(), clock.clone());
+        if let Some(interval) = options.store_watch_interval {
+            let (store, inbox, statistics) = (store.clone(), inbox.clone(), statistics.clone());
+            background.start(StoreWatch { store, inbox, statistics, interval });
+        }
+        let alert_board = AlertBoard::default();
+        background.start(Alerting {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            listeners: alert_listeners,
+            mail_queue: mail_queue.clone(),
+            measurements: Arc::new(EngineMeasurements {
+                statistics: statistics.clone(),
+                background: background.clone(),
+                store: store.clone(),
+                trust: clock_watch.trust.clone(),
+                issuers_expire_at: options.issuers_expire_at,
+            }),
+            rules: options.alert_rules.clone(),
+            interval: options.alert_interval,
+            board: alert_board.clone(),
+            memory: AlertMemory::default(),
+        });
         background.start(retention);
         background.start(orphans);
         background.start(expirer);
@@ -262,6 +297,18 @@ impl Engine {
         background.start(sequencer);
         if let Some(export) = trace_export.clone() {
             background.start(export);
+        }
+        if let Some(mail) = &options.mail {
+            background.start(MailSender {
+                store: store.clone(),
+                clock: clock.clone(),
+                trust: mail_trust,
+                entropy: mail_entropy,
+                vault: resender.vault.clone(),
+                options: mail.clone(),
+                queue: mail_queue.clone(),
+                server: ServerState::default(),
+            });
         }
         let inner = EngineParts {
             intake,
@@ -286,6 +333,11 @@ impl Engine {
             background,
             tracer,
             trace_export,
+            alert_rules: options.alert_rules.clone(),
+            alert_interval: options.alert_interval,
+            alert_board,
+            statistics,
+            mail_queue,
         };
         Ok(Self(Arc::new(inner)))
     }

@@ -9,8 +9,11 @@
 //! | `places` | gives deliveries of ordered endpoints their sequence numbers | searches for all of them again |
 //! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |
 //! | `clock-watch` | stores the time of a trusted clock | goes on |
+//! | `store-watch` | looks at failed endpoints, the oldest delivery, the dead letter and the scheduler | looks again |
 //! | `key-uses` | writes when API keys were last used | goes on; nothing is forgotten |
 //! | `operational-webhooks` | turns notices into messages | goes on; an organization whose notices panic backs off, and delays no other |
+//! | `alerts` | judges the alert rules | judges again; nothing that fires is forgotten or told twice |
+//! | `mails` | sends queued mails | goes on; a mail whose end was not written is sent again under its Message-ID |
 //! | `sweep` | finds due work that memory does not know of | the same sweep again |
 //! | `lane-reads` | reads endpoints and deliveries for lanes | the same read again |
 //! | `replays` | moves replays on | the replay goes on where its last commit left it |
@@ -18,6 +21,7 @@
 //! | `connection-ages` | closes idle connections to receivers | goes on with the next tick |
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
 //! | `clock-requests` | does `aldaba clock trust` (in the server) | looks for the request again |
+//! | `metrics-accept` | accepts connections of `metrics_listen` (in the server) | accepts again |
 //!
 //! A restarted task waits first, longer each time ([`Restarts`]). The log has an error with its name, and
 //! `GET /api/v1/health` lists it until it has run well for a while. The threads of the store are supervised by the store.
@@ -34,7 +38,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
+pub(crate) const ALERTS: &str = "alerts";
 pub(crate) const OPERATIONAL: &str = "operational-webhooks";
+pub(crate) const MAILS: &str = "mails";
 pub(crate) const SWEEP: &str = "sweep";
 pub(crate) const LANE_READS: &str = "lane-reads";
 pub(crate) const REPLAYS: &str = "replays";
@@ -98,6 +104,11 @@ impl Background {
     /// Records a panic that a task has caught itself. Returns how long it should wait.
     pub(crate) fn panicked(&self, name: &'static str, panic: &(dyn Any + Send)) -> Duration {
         self.restarts.panicked(name, panic, self.clock.monotonic())
+    }
+
+    /// How many tasks run.
+    pub fn running(&self) -> usize {
+        self.running.lock().iter().filter(|task| !task.is_finished()).count()
     }
 
     /// The tasks that panicked and have not run well for long enough since then.

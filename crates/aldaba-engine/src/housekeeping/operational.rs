@@ -34,7 +34,9 @@ const MAX_CONCURRENT_ORGANIZATIONS: usize = 8;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The event types of operational webhooks.
-pub const OPERATIONAL_EVENTS: [&str; 9] = [
+pub const OPERATIONAL_EVENTS: [&str; 11] = [
+    "alert.firing",
+    "alert.resolved",
     "endpoint.created",
     "endpoint.deleted",
     "endpoint.disabled",
@@ -107,7 +109,14 @@ impl OperationalListeners {
         self.index.write().forget(application);
     }
 
+    /// Whether the organization hears of its endpoints and deliveries. The management organization does not: what it is told
+    /// goes out through endpoints of its own, and each failure of theirs would be told again.
     pub(crate) fn wants(&self, org: OrgId) -> bool {
+        org != management() && self.wants_alerts(org)
+    }
+
+    /// Whether the organization hears of its alerts; those of the management organization are the server's.
+    pub(crate) fn wants_alerts(&self, org: OrgId) -> bool {
         self.index.read().by_organization.contains_key(&org)
     }
 
@@ -286,7 +295,12 @@ impl OperationalSender {
 }
 
 fn event(number: NoticeNumber, event_type: &str, data: &Value) -> NewEvent {
-    let payload = json!({"type": event_type, "data": data}).to_string();
+    let mut payload = json!({"type": event_type, "data": data});
+    // Chat services read a `text` beside all else.
+    if let Some(text) = payload["data"].as_object_mut().and_then(|data| data.remove("text")) {
+        payload["text"] = text;
+    }
+    let payload = payload.to_string();
     let event_id = Some(format!("notice-{}", number.0).into());
     NewEvent { event_id, ..NewEvent::new(event_type, Bytes::from(payload)) }
 }

@@ -29,6 +29,8 @@ const PAUSE_FACTOR: u32 = 4;
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The share of the time between two rounds that a round may take.
 const MAX_TIME_SHARE: u32 = 50;
+/// How long a resolved alert is kept.
+const ALERT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The retention periods that no policy sets, and how often to search.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +87,7 @@ impl Task for Retention {
                 if removed != RemovedCounts::default() {
                     let RemovedCounts { deliveries, attempts, messages, payloads, keys, .. } = removed;
                     let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
-                    let RemovedCounts { audit, revocations, .. } = removed;
+                    let RemovedCounts { audit, alerts, revocations, .. } = removed;
                     tracing::info!(
                         deliveries,
                         attempts,
@@ -98,6 +100,7 @@ impl Task for Retention {
                         endpoints,
                         applications,
                         audit,
+                        alerts,
                         revocations,
                         "removed what is no longer kept"
                     );
@@ -158,6 +161,7 @@ impl Retention {
             replays: replays.max(self.idempotency_kept),
             audit,
             gates: GATE_RETENTION,
+            alerts: ALERT_RETENTION,
             event_ids: self.idempotency_kept + MAX_TRUSTED_STEP,
             clock_tolerance: MAX_TRUSTED_STEP,
         }

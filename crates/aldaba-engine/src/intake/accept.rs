@@ -52,6 +52,7 @@ impl Intake {
     ) -> Accept {
         let direct = event.direct.as_ref();
         Accept {
+            org: tenant.application.org,
             app: tenant.application.id,
             version: tenant.version,
             message: NewMessage {

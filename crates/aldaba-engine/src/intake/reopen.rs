@@ -38,7 +38,8 @@ impl Intake {
             }
             let _ = answer.send(result);
         });
-        self.store.reopen_event(ReopenEvent { app, message, wanting, now }, done);
+        self.store
+            .reopen_event(ReopenEvent { org: tenant.application.org, app, message, wanting, now }, done);
         let opened = answered.await.map_err(|_| Error::Closed)??;
         Ok(!opened.is_empty())
     }

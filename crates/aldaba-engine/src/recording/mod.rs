@@ -1,11 +1,12 @@
 //! From the end of an attempt to its record, in three steps:
 //!
 //! 1. [decide]: outcome → class → transition, in the attempt's own task.
-//! 2. [plan]: merges the decision into the endpoint's health and the gates, and adds the [notices]; in the dispatcher's
-//!    task, which owns both.
+//! 2. [plan]: merges the decision into the endpoint's health and the gates, and adds the [notices] and the [mails]; in the
+//!    dispatcher's task, which owns both.
 //! 3. [`Recorder::submit`]: one durable write. The lane is told when it is on disk.
 
 mod decide;
+mod mails;
 mod notices;
 mod plan;
 
@@ -14,6 +15,7 @@ pub(crate) use notices::expired_notice;
 pub(crate) use plan::ended_unsent;
 
 use crate::housekeeping::OperationalListeners;
+use crate::mailing::MailQueue;
 use crate::scheduling::{Inbox, SchedulingEvent};
 use aldaba_store::{Done, Error, PendingDelivery, Record, Recorded, Store};
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub(crate) struct Recorder {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: Inbox,
     pub(crate) listeners: OperationalListeners,
+    pub(crate) mail_queue: MailQueue,
 }
 
 /// A record, and whether the store has written it.
@@ -40,7 +43,11 @@ impl Recorder {
         let inbox = self.inbox.clone();
         let copy = record.clone();
         let notices_pending = (!record.notices.is_empty()).then(|| self.listeners.notices_pending.clone());
+        let mails_pending = (!record.mails.is_empty()).then(|| self.mail_queue.pending.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
+            if let Some(mails_pending) = mails_pending {
+                mails_pending.notify_one();
+            }
             if let Some(notices_pending) = notices_pending {
                 notices_pending.notify_one();
             }

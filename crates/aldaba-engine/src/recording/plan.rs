@@ -2,6 +2,7 @@
 
 use super::Recorder;
 use super::decide::DecidedAttempt;
+use super::mails::{attempt_mails, blocked_mails};
 use super::notices::attempt_notices;
 use crate::delivering::{AttemptEnd, AttemptRequest, AttemptResult};
 use crate::scheduling::Gates;
@@ -34,7 +35,11 @@ impl Recorder {
             AttemptEnd::Returned | AttemptEnd::Abandoned => None,
             AttemptEnd::PayloadGone => {
                 let woken = gates.probe_abandoned(&request, now);
-                let record = ended_unsent(&request, Reason::PayloadDeleted, health, now);
+                let before = health.clone();
+                let mut record = ended_unsent(&request, Reason::PayloadDeleted, health, now);
+                if let (Some(delay), Some(after)) = (self.mail_queue.delay, &record.health) {
+                    record.mails = blocked_mails(&request, (&before, after), (now, delay));
+                }
                 Some(RecordPlan { record, next: None, answered: None, woken })
             }
             AttemptEnd::Sent(decided) => Some(self.plan_sent(&request, *decided, health, gates, now)),
@@ -59,9 +64,14 @@ impl Recorder {
             false => Vec::new(),
         };
         let health_changed = new_health != *health;
+        let mails = match self.mail_queue.delay.filter(|_| health_changed) {
+            Some(delay) => attempt_mails(request, &attempt, &transition, (health, &new_health), (now, delay)),
+            None => Vec::new(),
+        };
         *health = new_health;
         let record = Record {
             notices,
+            mails,
             attempt: Some(attempt),
             health: health_changed.then(|| health.clone()),
             gates: changes.changed,
@@ -90,9 +100,11 @@ pub(crate) fn ended_unsent(
 fn without_attempt(request: &AttemptRequest, transition: Transition, now: Timestamp) -> Record {
     Record {
         seq: request.pending.seq,
+        org: Some(request.target.org),
         app: request.target.app,
         endpoint: request.endpoint,
         message: request.pending.message,
+        clock_start: request.pending.clock_start,
         attempts_before: request.pending.attempts,
         attempt: None,
         transition,
@@ -100,6 +112,7 @@ fn without_attempt(request: &AttemptRequest, transition: Transition, now: Timest
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        mails: Vec::new(),
         audit: None,
         idempotency: None,
     }

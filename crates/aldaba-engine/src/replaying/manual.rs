@@ -257,9 +257,11 @@ impl Resender {
     ) -> Result<(), ResendError> {
         let record = Record {
             seq: pending.seq,
+            org: Some(request.target.org),
             app: request.target.app,
             endpoint: request.endpoint,
             message: pending.message,
+            clock_start: pending.clock_start,
             attempts_before: pending.attempts,
             attempt: Some(attempt),
             transition,
@@ -267,6 +269,7 @@ impl Resender {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            mails: Vec::new(),
             audit: Some(asked.audit.clone()),
             idempotency: self.key(asked, at),
         };
@@ -291,7 +294,8 @@ impl Resender {
     ) -> Result<(), Error> {
         let (endpoint, message) = (request.endpoint, request.pending.message);
         let (audit, idempotency) = (Some(asked.audit.clone()), self.key(asked, at));
-        let record = ManualRecord { endpoint, message, attempt, at, audit, idempotency };
+        let org = request.target.org;
+        let record = ManualRecord { org, endpoint, message, attempt, at, audit, idempotency };
         until_written(|done| self.store.record_manual(record.clone(), done)).await
     }
 

@@ -109,9 +109,11 @@ pub(crate) fn ended(
 ) -> Record {
     Record {
         seq: pending.seq,
+        org: None,
         app,
         endpoint,
         message: pending.message,
+        clock_start: pending.clock_start,
         attempts_before: pending.attempts,
         attempt: None,
         transition: Transition::Settle(Ending::Dead(reason)),
@@ -119,6 +121,7 @@ pub(crate) fn ended(
         health: None,
         gates: Vec::new(),
         notices: Vec::new(),
+        mails: Vec::new(),
         audit: None,
         idempotency: None,
     }

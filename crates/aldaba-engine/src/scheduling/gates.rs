@@ -96,6 +96,11 @@ impl Gates {
         self.table.held.clone()
     }
 
+    /// How many gates are closed or probing.
+    pub(crate) fn held_number(&self) -> usize {
+        self.table.all().filter(|tracked| tracked.gate.held_until.is_some()).count()
+    }
+
     /// An operator has opened a gate. Returns the lanes that it held.
     pub(crate) fn release(&mut self, key: &GateKey, now: Timestamp) -> Vec<EndpointId> {
         let mut changes = GateChanges::default();

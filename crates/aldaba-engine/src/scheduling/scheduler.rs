@@ -11,7 +11,6 @@ mod pass;
 mod ready_watch;
 mod shares;
 
-use crate::ClockTrust;
 use crate::delivering::{AttemptRequest, Target};
 use crate::options::Options;
 use crate::scheduling::expiry::ExpirySearch;
@@ -21,6 +20,7 @@ use crate::scheduling::lane::{
     LaneState, ReadyQueue, Throttle, Wake,
 };
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
+use crate::{ClockTrust, SchedulerLoad};
 use aldaba_delivery::{AppId, EndpointId, Health, OrgId, Reason, Timestamp};
 use aldaba_store::{DueQuery, PendingDelivery, Record, Seq};
 use app_throttle::AppThrottles;
@@ -115,6 +115,15 @@ impl Scheduler {
     /// How many deliveries are in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.shares.in_flight()
+    }
+
+    pub(crate) fn load(&self) -> SchedulerLoad {
+        SchedulerLoad {
+            in_flight: self.in_flight(),
+            awake_lanes: self.awake,
+            idle_lanes: self.lanes.len().saturating_sub(self.awake),
+            held_gates: self.gates.held_number(),
+        }
     }
 
     /// How many lanes there are, and how many deleted applications are remembered for them.

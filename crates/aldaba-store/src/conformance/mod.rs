@@ -11,10 +11,12 @@
 //! ```
 
 pub mod accepting;
+pub mod alerts;
 mod configuration;
 mod delivering;
 pub mod endings;
 pub mod expunging;
+pub mod mail;
 pub mod notices;
 pub mod order;
 pub mod quotas;
@@ -28,7 +30,7 @@ pub use configuration::{
     settings, sources,
 };
 pub use delivering::{by_hand, due_times, health, lanes, ordering, recording, stop_dates};
-pub use reading::{deliveries, dispatching, history, lists, statistics};
+pub use reading::{deliveries, dispatching, history, lists, organizations, statistics};
 pub use replaying::{recoveries, replay_filters, replays};
 pub use retention::{find, remove_slice};
 pub use scene::{Scene, at};
@@ -66,6 +68,13 @@ macro_rules! conformance_tests {
             accepting::one_conflict_never_fails_its_neighbours,
             accepting::the_same_message_twice_is_stored_once,
             accepting::a_large_payload_comes_back_whole,
+            alerts::an_alert_comes_back_as_it_was_written_and_is_resolved_once,
+            alerts::an_alert_and_its_notices_are_one_commit,
+            alerts::an_alert_is_acknowledged_once_and_while_it_fires,
+            alerts::an_endpoint_has_an_alert_from_its_third_failure_to_its_next_success,
+            alerts::an_endpoint_that_fails_by_turns_has_one_alert,
+            alerts::the_alert_of_an_endpoint_ends_with_a_resume_and_with_its_deletion,
+            alerts::resolved_alerts_go_when_they_are_old_or_too_many,
             dispatching::an_address_is_made_once_and_is_on_no_list,
             dispatching::an_address_names_a_policy_and_a_profile_that_are_there,
             dispatching::what_was_dispatched_is_found_by_its_state,
@@ -195,6 +204,17 @@ macro_rules! conformance_tests {
             notices::forgotten_notices_are_gone_and_their_numbers_stay_theirs,
             notices::each_organization_has_its_own_notices,
             notices::so_many_notices_wait_and_one_says_how_many_were_left_out,
+            mail::a_mail_is_kept_with_the_health_that_it_tells_of,
+            mail::a_mail_goes_to_the_owner_or_else_to_the_application_or_is_not_queued,
+            mail::mails_for_one_address_are_joined_until_they_are_composed,
+            mail::each_step_of_an_outage_is_told_once_and_its_end_only_to_who_was_told,
+            mail::a_resume_ends_an_outage_that_was_told,
+            mail::an_address_that_a_portal_gives_gets_a_request_to_confirm_and_nothing_else,
+            mail::an_application_asks_so_many_addresses_a_day_and_no_more,
+            mail::an_address_that_an_operator_gives_needs_no_confirmation,
+            mail::who_has_unsubscribed_gets_no_mails_of_this_endpoint,
+            mail::a_mail_follows_its_recipient_to_another_address,
+            mail::so_many_mails_wait_and_the_rest_is_counted,
             health::a_change_of_condition_is_noted_once_with_its_cause,
             health::only_the_newest_changes_are_kept,
             health::changes_are_listed_both_ways_page_by_page,
@@ -224,6 +244,13 @@ macro_rules! conformance_tests {
             expunging::an_expunged_payload_is_gone_and_its_message_stays,
             expunging::an_expunged_response_is_gone_and_its_attempt_stays,
             expunging::a_replay_passes_over_what_has_no_payload,
+            organizations::each_attempt_and_each_end_is_counted_once_for_its_organization,
+            organizations::manual_attempts_and_duplicates_of_sources_are_counted,
+            organizations::what_waits_is_counted_for_each_organization,
+            organizations::endpoints_that_are_given_up_are_counted_by_organization,
+            organizations::the_oldest_waiting_delivery_is_found_tried_or_not,
+            organizations::the_dead_letter_is_counted_by_reason,
+            organizations::rows_of_organizations_are_read_by_minute_and_hour,
             statistics::attempts_of_an_endpoint_are_counted_by_result_and_minute,
             statistics::attempts_by_hand_are_counted_too,
             statistics::hours_that_are_summed_up_count_the_same,

@@ -24,6 +24,7 @@ fn rules(event_ids: Duration) -> RetentionRules {
         defaults: RetentionDefaults { delivered: None, dead: None },
         counters: ENDLESS,
         replays: ENDLESS,
+        alerts: Duration::from_secs(30 * 24 * 3600),
         audit: ENDLESS,
         gates: ENDLESS,
         event_ids,
@@ -62,7 +63,7 @@ pub async fn remove_slice(
     Removed { seen, counts: expired.removed, took: expired.took.unwrap_or_default() }
 }
 
-async fn remove(scene: &Scene, items: Vec<ExpiredItem>, now: Timestamp) -> Removed {
+pub(super) async fn remove(scene: &Scene, items: Vec<ExpiredItem>, now: Timestamp) -> Removed {
     remove_slice(&*scene.store, items, now, EVENT_IDS).await
 }
 
@@ -262,7 +263,15 @@ pub async fn a_discarded_one_that_is_delivered_by_hand_stays(store: Arc<dyn Stor
     ask(|done| scene.store.discard(app, vec![seq], None, done)).await.unwrap();
     let attempt = NewAttempt { trigger: Trigger::Manual, ..scene.attempt() };
     let message = event.message.id;
-    let resent = ManualRecord { endpoint, message, attempt, at: at(5), audit: None, idempotency: None };
+    let resent = ManualRecord {
+        org: scene.org,
+        endpoint,
+        message,
+        attempt,
+        at: at(5),
+        audit: None,
+        idempotency: None,
+    };
     ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     let cut = Cutoff { endpoint, delivered: None, dead: None, discarded: before(at(99)) };
     assert_eq!(found(&scene, Search::Deliveries(vec![cut]), 10).await, []);
@@ -321,6 +330,7 @@ pub async fn attempts_by_hand_go_with_the_last_delivery_of_the_message(store: Ar
     let resend = async |success| {
         let attempt = NewAttempt { success, trigger: Trigger::Manual, ..scene.attempt() };
         let resent = ManualRecord {
+            org: scene.org,
             endpoint: stranger,
             message: event.message.id,
             attempt,

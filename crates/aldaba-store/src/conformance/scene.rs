@@ -147,6 +147,7 @@ impl Scene {
             skipped: None,
         };
         Accept {
+            org: self.org,
             app: tenant.application.id,
             version: tenant.version,
             message: NewMessage {
@@ -205,9 +206,11 @@ impl Scene {
     pub fn delivered(&self, accept: &Accept, seq: Seq) -> Record {
         Record {
             seq,
+            org: Some(accept.org),
             app: accept.app,
             endpoint: accept.deliveries[0].endpoint,
             message: accept.message.id,
+            clock_start: accept.message.created_at,
             attempts_before: 0,
             attempt: Some(self.attempt()),
             transition: Transition::Settle(Ending::Delivered),
@@ -215,6 +218,7 @@ impl Scene {
             health: None,
             gates: Vec::new(),
             notices: Vec::new(),
+            mails: Vec::new(),
             audit: None,
             idempotency: None,
         }

@@ -300,6 +300,8 @@ impl Change {
             Self::RenameApiKey { id, .. } => action("api_key.update", id).with_fields(&["name"]),
             Self::RevokeApiKey { id, .. } => action("api_key.revoke", id),
             Self::NoteKeyUses { .. } => action("api_key.use", &""),
+            Self::WriteAlerts { .. } => action("alert.write", &""),
+            Self::AcknowledgeAlert { alert, .. } => action("alert.acknowledge", alert),
             Self::PutSetting { .. } => action("setting.put", &""),
             Self::Reschedule { .. } => action("delivery.reschedule", &""),
             Self::SequenceDue { .. } => action("delivery.place", &""),

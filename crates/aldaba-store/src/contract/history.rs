@@ -1,6 +1,6 @@
 //! What is read about the past.
 
-use crate::operations::{attempt, delivery, message};
+use crate::operations::{attempt, delivery, message, organizations};
 use crate::{
     AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, Message,
     MessagesQuery, PendingDelivery, ResourceKey, Seq,
@@ -186,7 +186,7 @@ contract! {
                 = |reading| delivery::of_message(reading, message);
 
             /// How many deliveries wait, in all.
-            read waiting() -> u64 = |reading| delivery::total_waiting(reading);
+            read waiting() -> u64 = |reading| organizations::total_waiting(reading);
         }
     }
 }

@@ -33,6 +33,7 @@ macro_rules! contract {
     };
 }
 
+mod alerts;
 mod audit;
 mod content;
 mod credentials;
@@ -45,13 +46,16 @@ pub(crate) mod health;
 mod history;
 mod lanes;
 mod listing;
+mod mail;
 mod notices;
+mod organization_counts;
 mod replay;
 mod retention;
 mod source;
 mod statistics;
 mod write;
 
+pub use alerts::{Alert, Alerts, AlertsQuery};
 pub use audit::{
     Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
     AuditSubject, Audits, FieldChange, FieldValues, MASK,
@@ -82,7 +86,15 @@ pub use listing::{
     AttemptFilter, BoundedCount, EndpointMessage, EndpointMessagesQuery, ListPage, ListRange, MessageFilter,
     MessageProgress, MessagesQuery, Payloads, TimeRange,
 };
+pub use mail::{
+    Mail, MailApplication, MailBatch, MailChange, MailChanged, MailEndpoint, MailNumber, MailPermission,
+    MailRecipient, MailSubscription, Mails, NewMail, NextMail, OutageMail,
+};
 pub use notices::{Notice, NoticeNumber};
+pub use organization_counts::{
+    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, FailedEndpoints, LATENCY_MILLIS,
+    OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics,
+};
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
     Replays, ReplaysQuery,
@@ -101,11 +113,19 @@ pub use write::{
     NewDelivery, Quota, QuotaOf, Record, Recorded, Records, RequestDigest,
 };
 
-use crate::RestartedTask;
+use crate::{LiveCounts, RestartedTask};
 use std::pin::Pin;
 
 /// A read under way.
 pub type Read<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
+/// What is known of the disk, a second old at most. `None`: the store has no such thing, or the disk does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskState {
+    /// The write-ahead log.
+    pub log_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+}
 
 /// Everything that the server needs of a database.
 pub trait Store:
@@ -114,6 +134,7 @@ pub trait Store:
     + Lanes
     + Directory
     + Credentials
+    + Alerts
     + Audits
     + History
     + Deliveries
@@ -121,13 +142,23 @@ pub trait Store:
     + Sources
     + Replays
     + Statistics
+    + OrganizationStatistics
     + Retention
+    + Mails
     + Send
     + Sync
     + 'static
 {
     /// A short sign of life: an error if the store can no longer do its work.
     fn check(&self) -> Read<()>;
+
+    /// What is known of the disk. It is not looked at for that.
+    fn disk(&self) -> DiskState {
+        DiskState::default()
+    }
+
+    /// The counts in memory. To read them costs no access to the database.
+    fn live_counts(&self) -> LiveCounts;
 
     /// Resolves once the store has failed for good, with the reason. The process should end with it: what the disk
     /// holds is uncertain, and only a fresh start reads it again.

@@ -35,6 +35,8 @@ pub struct RetentionRules {
     pub replays: Duration,
     pub audit: Duration,
     pub gates: Duration,
+    /// Resolved alerts.
+    pub alerts: Duration,
     /// How long an event id is remembered at least, counted from the acceptance of its message.
     pub event_ids: Duration,
     /// By how much the clock may be ahead. What must not come back to life, keys and revocations, is kept longer by that.
@@ -102,6 +104,7 @@ pub struct RemovedCounts {
     pub endpoints: u64,
     pub applications: u64,
     pub audit: u64,
+    pub alerts: u64,
     pub revocations: u64,
 }
 
@@ -118,6 +121,7 @@ impl AddAssign for RemovedCounts {
         self.endpoints += more.endpoints;
         self.applications += more.applications;
         self.audit += more.audit;
+        self.alerts += more.alerts;
         self.revocations += more.revocations;
     }
 }

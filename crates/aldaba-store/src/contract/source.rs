@@ -167,6 +167,7 @@ fn newest_of_each(rounds: Vec<DeliveryStatus>) -> BTreeMap<EndpointId, DeliveryS
 /// The sender has repeated an event: where its forwarding has failed, it is forwarded again.
 #[derive(Clone, Debug)]
 pub struct ReopenEvent {
+    pub org: OrgId,
     pub app: AppId,
     pub message: MessageId,
     /// The endpoints that would get such an event now. They get this one if all that were to have it are deleted.

@@ -2,8 +2,8 @@
 
 use crate::operations::attempt;
 use crate::{
-    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMessage, Notice, Seq,
-    Trigger,
+    Application, Attempt, AuditEntry, DispatchKind, Endpoint, Error, GateRecord, NewMail, NewMessage, Notice,
+    Seq, Trigger,
 };
 use aldaba_delivery::{
     AppId, AttemptId, EndpointId, FailureKind, Health, MessageId, OrgId, SkipReason, Timestamp, Transition,
@@ -51,6 +51,7 @@ contract! {
 #[derive(Clone, Debug)]
 pub struct Accept {
     pub app: AppId,
+    pub org: OrgId,
     /// The version of the application's configuration that the endpoints were matched by.
     pub version: u64,
     pub message: NewMessage,
@@ -76,6 +77,11 @@ impl Accept {
     /// Whether a delivery is to take its place in the order of its endpoint later, when it is due.
     pub fn is_sequenced_later(&self, delivery: &NewDelivery) -> bool {
         delivery.ordered && self.message.deliver_at.is_some()
+    }
+
+    /// Whether it came in through a source.
+    pub fn is_of_source(&self) -> bool {
+        self.message.event_id_until.is_some()
     }
 
     pub fn dispatched(&self) -> Option<DispatchKind> {
@@ -199,6 +205,7 @@ contract! {
 
 #[derive(Clone, Debug)]
 pub struct ManualRecord {
+    pub org: OrgId,
     pub endpoint: EndpointId,
     pub message: MessageId,
     pub attempt: NewAttempt,
@@ -213,9 +220,13 @@ pub struct ManualRecord {
 #[derive(Clone, Debug)]
 pub struct Record {
     pub seq: Seq,
+    /// For the counters. `None`: that of its endpoint is read.
+    pub org: Option<OrgId>,
     pub app: AppId,
     pub endpoint: EndpointId,
     pub message: MessageId,
+    /// When the delivery might first go out: the later of its creation, its `deliverAt`, its release and its replay.
+    pub clock_start: Timestamp,
     /// The fence: the delivery must still be waiting with this many attempts, or nothing is written.
     pub attempts_before: u32,
     /// Absent when the delivery ends without one: overdue, cancelled.
@@ -229,6 +240,8 @@ pub struct Record {
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
     pub notices: Vec<Notice>,
+    /// Told by mail, if the health that it says is written.
+    pub mails: Vec<NewMail>,
     /// For the audit log, where somebody has asked for it. Records that share an entry leave one row, with how
     /// many of them were applied.
     pub audit: Option<Arc<AuditEntry>>,

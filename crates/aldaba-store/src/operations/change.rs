@@ -2,10 +2,10 @@
 //! error.
 
 use super::{
-    Batch, Result, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health, keys,
-    message, notice, policy, profile, replay, setting, source, token,
+    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health,
+    keys, mail, message, notice, policy, profile, replay, setting, source, token,
 };
-use crate::{AuditEntry, Change, Changed, IdempotencyKey};
+use crate::{ActorKind, AuditEntry, Change, Changed, IdempotencyKey};
 
 /// Makes a change, with its notices and its row of the audit log.
 pub(crate) fn change(batch: &mut Batch<'_>, change: &Change, entry: Option<&AuditEntry>) -> Result<Changed> {
@@ -13,9 +13,13 @@ pub(crate) fn change(batch: &mut Batch<'_>, change: &Change, entry: Option<&Audi
         Some(subject) => audit::values_of(batch.tx, subject)?,
         None => None,
     };
+    let owner_before = mail::owner_before(batch.tx, change)?;
     let changed = make(batch, change)?;
     if changed.is_change() {
+        let by_portal = entry.is_some_and(|entry| entry.actor.identity.kind() == ActorKind::PortalToken);
+        mail::after_change(batch, change, owner_before.as_deref(), by_portal)?;
         notice::keep(batch.tx, batch.numbers, change.notices())?;
+        mail::keep(batch.tx, batch.numbers, change.mails())?;
         if let Some(entry) = entry {
             audit::note(batch.tx, &entry.with_values_of(change, before.as_ref()), entry.count)?;
         }
@@ -44,12 +48,14 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
             let make = || endpoint::create(tx, rules, new);
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &make)
         }
-        Change::UpdateEndpoint { endpoint, was, resume, .. } => endpoint::update(tx, endpoint, was, *resume),
+        Change::UpdateEndpoint { endpoint, was, resume, .. } => {
+            endpoint::update(tx, rules, endpoint, was, *resume)
+        }
         Change::ResumeEndpoint { app, endpoint, at, recovery, .. } => {
             let replay = recovery.as_ref().map(|recovery| &recovery.replay);
             let key = recovery.as_ref().and_then(|recovery| recovery.idempotency);
             let id = replay.map_or(*endpoint.as_bytes(), |replay| *replay.id.as_bytes());
-            once(app.as_bytes(), &key, &id, &|| health::resume(tx, *app, *endpoint, *at, replay))
+            once(app.as_bytes(), &key, &id, &|| health::resume(tx, rules, (*app, *endpoint), *at, replay))
         }
         Change::ReleaseGates { gates } => gate::release(tx, gates),
         Change::DeleteEndpoint { app, endpoint, at, .. } => endpoint::delete(tx, *app, *endpoint, *at),
@@ -76,6 +82,8 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::RenameApiKey { org, id, name } => api_key::rename(tx, *org, *id, name),
         Change::RevokeApiKey { org, id } => api_key::revoke(tx, *org, *id),
         Change::NoteKeyUses { uses } => api_key::note_uses(tx, uses),
+        Change::WriteAlerts { fired, resolved, .. } => alert::write(tx, fired, resolved),
+        Change::AcknowledgeAlert { org, alert, at, by } => alert::acknowledge(tx, *org, *alert, *at, by),
         Change::PutSetting { name, value } => setting::put(tx, name, value),
         Change::Reschedule { deliveries } => delivery::reschedule(tx, deliveries),
         Change::SequenceDue { now, limit } => delivery::sequence_due(tx, batch.numbers, *now, *limit),

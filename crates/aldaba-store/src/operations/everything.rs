@@ -6,10 +6,11 @@ use super::retention::SettledPosition;
 use super::stored::columns;
 use super::transaction::{ReadingExt, statements, values};
 use super::{
-    Reading, Result, Statement, application, audit, delivery, lanes, message, replay, source, statistics,
+    Reading, Result, Statement, application, audit, delivery, lanes, message, organizations, replay, source,
+    statistics,
 };
 use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
-use aldaba_delivery::{AppId, EndpointId, MessageId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +151,7 @@ impl Everything {
             hours: all(HOURS.read(reading)?),
             messages_of_day,
             hours_summed: statistics::hours_summed(reading)?,
-            waiting: delivery::total_waiting(reading)?,
+            waiting: organizations::total_waiting(reading)?,
             applications: reading.all(&APPLICATIONS, values![])?.into_iter().collect(),
             kept_messages,
             kept_deliveries,
@@ -233,7 +234,13 @@ pub fn failed_rounds(reading: &dyn Reading, app: AppId, event_id: &str) -> Resul
     if !message::has_content(reading, app, message)? {
         return Ok(Vec::new());
     }
-    let reopen = ReopenEvent { app, message, wanting: Vec::new(), now: Timestamp::MIN };
+    let reopen = ReopenEvent {
+        org: OrgId::from_bytes([0; 20]),
+        app,
+        message,
+        wanting: Vec::new(),
+        now: Timestamp::MIN,
+    };
     let targets = reopen.targets(&source::rounds(reading, message)?, |_| false);
     Ok(targets.into_iter().filter_map(|(_, settled)| settled).collect())
 }

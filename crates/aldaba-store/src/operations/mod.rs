@@ -3,6 +3,7 @@
 //! A file for each thing: its columns, its statements and what may be done with it. The statements are SQL that SQLite and
 //! PostgreSQL both read. Reads get the read-only half, [`Reading`], which is a snapshot of one moment.
 
+pub(crate) mod alert;
 pub(crate) mod audit;
 mod change;
 mod configuration;
@@ -10,6 +11,7 @@ mod counting;
 mod delivering;
 #[cfg(feature = "simulation")]
 pub mod everything;
+pub(crate) mod mail;
 mod messages;
 mod monotonic;
 pub(crate) mod notice;
@@ -22,13 +24,15 @@ mod sql;
 pub(crate) use configuration::{
     api_key, application, endpoint, event_type, policy, profile, setting, source, token,
 };
-pub(crate) use counting::{counters, quota, statistics};
+pub(crate) use counting::{counters, live, organizations, quota, statistics};
 pub(crate) use delivering::{accepting, due_times, gate, health, lanes, recording, stop_dates};
 pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, source_states};
 pub(crate) use sql::{codes, column, lists, stored, transaction};
 
 pub use column::Row;
-pub use counters::{Counters, TypeCounts};
+pub use counters::{BatchCounts, Counters, TypeCounts};
+pub(crate) use live::WriteCounts;
+pub use live::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts};
 pub use monotonic::{BULK_SLICE, Monotonic, Slice};
 pub use numbers::Numbers;
 pub use op::{Class, Op, OpOutcome, Reply};
@@ -45,6 +49,8 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub endpoints_per_application: usize,
+    /// An endpoint with more failures in a row has an alert; `None`: none has one.
+    pub endpoint_failures: Option<u32>,
 }
 
 /// One commit under way.
@@ -123,6 +129,10 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
         Op::Reopen(reopen) => {
             OpOutcome::Reopen(source::reopen(batch.tx, batch.numbers, batch.counters, reopen)?)
         }
+        Op::CountDuplicate(org, at) => {
+            batch.counters.duplicate(*org, *at);
+            OpOutcome::CountDuplicate(())
+        }
         Op::RecordManual(resent) => OpOutcome::RecordManual(recording::resent(batch, resent)?),
         Op::Change(change, entry) => {
             // It may raise versions that accepts of this batch have looked up.
@@ -142,6 +152,7 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
             OpOutcome::Discard(discarded)
         }
         Op::SumUp(step) => OpOutcome::SumUp(statistics::sum_up(batch.tx, batch.clock, step)?),
+        Op::ChangeMails(change) => OpOutcome::ChangeMails(mail::change(batch, change)?),
         Op::Remove(removal) => OpOutcome::Remove(retention::remove(batch.tx, batch.clock, removal)?),
     })
 }
@@ -151,6 +162,7 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
 pub fn statements() -> Vec<&'static Statement> {
     [
         accepting::statements(),
+        alert::statements(),
         api_key::statements(),
         application::statements(),
         attempt::statements(),
@@ -166,9 +178,11 @@ pub fn statements() -> Vec<&'static Statement> {
         health::statements(),
         keys::statements(),
         lanes::statements(),
+        mail::all_statements(),
         message::statements(),
         notice::statements(),
         numbers::statements(),
+        organizations::statements(),
         policy::statements(),
         profile::statements(),
         quota::statements(),

@@ -2,10 +2,10 @@
 
 use super::{Removal, Removed};
 use crate::{
-    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, ManualRecord, PendingDelivery, Record,
-    Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, MailChange, MailChanged, ManualRecord,
+    PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
 };
-use aldaba_delivery::{AppId, EndpointId, MessageId};
+use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -48,12 +48,14 @@ operations! {
     Reopen(ReopenEvent) -> Vec<(EndpointId, PendingDelivery)>;
     Record(Vec<Record>) -> Vec<Recorded>;
     RecordManual(Box<ManualRecord>) -> ();
+    CountDuplicate(OrgId, Timestamp) -> ();
     Change(Box<Change>, Option<Arc<AuditEntry>>) -> Changed;
     StepReplay(ReplayStep) -> ReplayStepped;
     SettleSetting(&'static str, Vec<u8>) -> Vec<u8>;
     Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>) -> usize;
     SumUp(SumUp) -> usize;
     Remove(Removal) -> Removed;
+    ChangeMails(Box<MailChange>) -> MailChanged;
 }
 
 /// In the order of their turns. A result comes first: until it is written its delivery is neither settled nor due again, and
@@ -79,10 +81,12 @@ impl Class {
 impl Op {
     pub fn class(&self) -> Class {
         match self {
-            Self::Record(_) | Self::RecordManual(_) => Class::Result,
+            Self::Record(_) | Self::RecordManual(_) | Self::CountDuplicate(..) => Class::Result,
             // A sender waits for it, as for an event that is new.
             Self::Accept(_) | Self::FindAccepted(..) | Self::Reopen(_) => Class::Accept,
-            Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) => Class::Command,
+            Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) | Self::ChangeMails(_) => {
+                Class::Command
+            }
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
     }
@@ -104,10 +108,15 @@ impl Op {
             Self::Change(change, _) => match &**change {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
                 Change::Reschedule { deliveries } => deliveries.len().max(1),
+                Change::WriteAlerts { fired, resolved, .. } => (fired.len() + resolved.len()).max(1),
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,
             },
-            Self::FindAccepted(..) | Self::RecordManual(_) | Self::SettleSetting(..) => 1,
+            Self::ChangeMails(change) => change.mails().max(1),
+            Self::FindAccepted(..)
+            | Self::RecordManual(_)
+            | Self::CountDuplicate(..)
+            | Self::SettleSetting(..) => 1,
             // However many rows it is about: its time bounds it.
             Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
@@ -140,11 +149,12 @@ impl Op {
                 _ => 0,
             },
             Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
-            Self::FindAccepted(..) | Self::StepReplay(_) => 0,
+            Self::FindAccepted(..) | Self::CountDuplicate(..) | Self::StepReplay(_) => 0,
             Self::SettleSetting(_, value) => value.len(),
             Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
             Self::SumUp(step) => size_of_val(&step.endpoints[..]),
             Self::Remove(removal) => size_of_val(&removal.items[..]),
+            Self::ChangeMails(change) => change.bytes(),
         }
     }
 }

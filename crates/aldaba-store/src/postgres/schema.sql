@@ -66,6 +66,7 @@ CREATE INDEX endpoint_app ON endpoint (app, id) WHERE deleted = 0 AND direct = 0
 CREATE INDEX endpoint_walk ON endpoint (app, id, org, policy, deleted, direct);
 CREATE INDEX endpoint_policy ON endpoint (org, policy, app) WHERE deleted = 0;
 CREATE INDEX endpoint_profile ON endpoint (org, profile, app) WHERE deleted = 0 AND profile IS NOT NULL;
+CREATE INDEX endpoint_given_up ON endpoint (org) WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0;
 CREATE INDEX endpoint_url ON endpoint (url, org, app) WHERE deleted = 0;
 
 CREATE TABLE message (
@@ -171,6 +172,12 @@ CREATE TABLE endpoint_minute (
     within_10000 BIGINT NOT NULL,
     within_30000 BIGINT NOT NULL,
     slower       BIGINT NOT NULL,
+    no_answer    BIGINT NOT NULL DEFAULT 0,
+    status_1xx   BIGINT NOT NULL DEFAULT 0,
+    status_2xx   BIGINT NOT NULL DEFAULT 0,
+    status_3xx   BIGINT NOT NULL DEFAULT 0,
+    status_4xx   BIGINT NOT NULL DEFAULT 0,
+    status_5xx   BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (endpoint, minute)
 );
 
@@ -179,6 +186,128 @@ CREATE TABLE total (
     value BIGINT           NOT NULL,
     PRIMARY KEY (name)
 );
+
+CREATE TABLE organization_minute (
+    org                   BYTEA   NOT NULL,
+    minute                BIGINT  NOT NULL,
+    accepted              BIGINT  NOT NULL,
+    deliveries            BIGINT  NOT NULL,
+    success               BIGINT  NOT NULL,
+    retry                 BIGINT  NOT NULL,
+    failed                BIGINT  NOT NULL,
+    retries               BIGINT  NOT NULL,
+    delivered             BIGINT  NOT NULL,
+    settled_after_retry   BIGINT  NOT NULL,
+    settled_retries       BIGINT  NOT NULL,
+    inbound_received      BIGINT  NOT NULL,
+    inbound_duplicates    BIGINT  NOT NULL,
+    attempt_millis        BIGINT  NOT NULL,
+    latency_millis        BIGINT  NOT NULL,
+    dead_exhausted        BIGINT  NOT NULL,
+    dead_rejected         BIGINT  NOT NULL,
+    dead_stop_date        BIGINT  NOT NULL,
+    dead_endpoint_gone    BIGINT  NOT NULL,
+    dead_target_forbidden BIGINT  NOT NULL,
+    dead_cancelled        BIGINT  NOT NULL,
+    dead_expired          BIGINT  NOT NULL,
+    dead_payload_deleted  BIGINT  NOT NULL,
+    attempt_5             BIGINT  NOT NULL,
+    attempt_10            BIGINT  NOT NULL,
+    attempt_25            BIGINT  NOT NULL,
+    attempt_50            BIGINT  NOT NULL,
+    attempt_100           BIGINT  NOT NULL,
+    attempt_250           BIGINT  NOT NULL,
+    attempt_500           BIGINT  NOT NULL,
+    attempt_1000          BIGINT  NOT NULL,
+    attempt_2500          BIGINT  NOT NULL,
+    attempt_5000          BIGINT  NOT NULL,
+    attempt_10000         BIGINT  NOT NULL,
+    attempt_15000         BIGINT  NOT NULL,
+    attempt_20000         BIGINT  NOT NULL,
+    attempt_25000         BIGINT  NOT NULL,
+    attempt_30000         BIGINT  NOT NULL,
+    attempt_slower        BIGINT  NOT NULL,
+    latency_10            BIGINT  NOT NULL,
+    latency_50            BIGINT  NOT NULL,
+    latency_100           BIGINT  NOT NULL,
+    latency_250           BIGINT  NOT NULL,
+    latency_500           BIGINT  NOT NULL,
+    latency_1000          BIGINT  NOT NULL,
+    latency_2500          BIGINT  NOT NULL,
+    latency_5000          BIGINT  NOT NULL,
+    latency_10000         BIGINT  NOT NULL,
+    latency_30000         BIGINT  NOT NULL,
+    latency_60000         BIGINT  NOT NULL,
+    latency_300000        BIGINT  NOT NULL,
+    latency_900000        BIGINT  NOT NULL,
+    latency_3600000       BIGINT  NOT NULL,
+    latency_21600000      BIGINT  NOT NULL,
+    latency_86400000      BIGINT  NOT NULL,
+    latency_slower        BIGINT  NOT NULL,
+    PRIMARY KEY (org, minute)
+);
+CREATE INDEX organization_minute_time ON organization_minute (minute, org);
+
+CREATE TABLE organization_hour (
+    org                   BYTEA   NOT NULL,
+    hour                  BIGINT  NOT NULL,
+    accepted              BIGINT  NOT NULL,
+    deliveries            BIGINT  NOT NULL,
+    success               BIGINT  NOT NULL,
+    retry                 BIGINT  NOT NULL,
+    failed                BIGINT  NOT NULL,
+    retries               BIGINT  NOT NULL,
+    delivered             BIGINT  NOT NULL,
+    settled_after_retry   BIGINT  NOT NULL,
+    settled_retries       BIGINT  NOT NULL,
+    inbound_received      BIGINT  NOT NULL,
+    inbound_duplicates    BIGINT  NOT NULL,
+    attempt_millis        BIGINT  NOT NULL,
+    latency_millis        BIGINT  NOT NULL,
+    dead_exhausted        BIGINT  NOT NULL,
+    dead_rejected         BIGINT  NOT NULL,
+    dead_stop_date        BIGINT  NOT NULL,
+    dead_endpoint_gone    BIGINT  NOT NULL,
+    dead_target_forbidden BIGINT  NOT NULL,
+    dead_cancelled        BIGINT  NOT NULL,
+    dead_expired          BIGINT  NOT NULL,
+    dead_payload_deleted  BIGINT  NOT NULL,
+    attempt_5             BIGINT  NOT NULL,
+    attempt_10            BIGINT  NOT NULL,
+    attempt_25            BIGINT  NOT NULL,
+    attempt_50            BIGINT  NOT NULL,
+    attempt_100           BIGINT  NOT NULL,
+    attempt_250           BIGINT  NOT NULL,
+    attempt_500           BIGINT  NOT NULL,
+    attempt_1000          BIGINT  NOT NULL,
+    attempt_2500          BIGINT  NOT NULL,
+    attempt_5000          BIGINT  NOT NULL,
+    attempt_10000         BIGINT  NOT NULL,
+    attempt_15000         BIGINT  NOT NULL,
+    attempt_20000         BIGINT  NOT NULL,
+    attempt_25000         BIGINT  NOT NULL,
+    attempt_30000         BIGINT  NOT NULL,
+    attempt_slower        BIGINT  NOT NULL,
+    latency_10            BIGINT  NOT NULL,
+    latency_50            BIGINT  NOT NULL,
+    latency_100           BIGINT  NOT NULL,
+    latency_250           BIGINT  NOT NULL,
+    latency_500           BIGINT  NOT NULL,
+    latency_1000          BIGINT  NOT NULL,
+    latency_2500          BIGINT  NOT NULL,
+    latency_5000          BIGINT  NOT NULL,
+    latency_10000         BIGINT  NOT NULL,
+    latency_30000         BIGINT  NOT NULL,
+    latency_60000         BIGINT  NOT NULL,
+    latency_300000        BIGINT  NOT NULL,
+    latency_900000        BIGINT  NOT NULL,
+    latency_3600000       BIGINT  NOT NULL,
+    latency_21600000      BIGINT  NOT NULL,
+    latency_86400000      BIGINT  NOT NULL,
+    latency_slower        BIGINT  NOT NULL,
+    PRIMARY KEY (org, hour)
+);
+CREATE INDEX organization_hour_time ON organization_hour (hour, org);
 
 CREATE TABLE setting (
     name  TEXT COLLATE "C" NOT NULL,
@@ -278,6 +407,12 @@ CREATE TABLE endpoint_hour (
     within_10000 BIGINT NOT NULL,
     within_30000 BIGINT NOT NULL,
     slower       BIGINT NOT NULL,
+    no_answer    BIGINT NOT NULL DEFAULT 0,
+    status_1xx   BIGINT NOT NULL DEFAULT 0,
+    status_2xx   BIGINT NOT NULL DEFAULT 0,
+    status_3xx   BIGINT NOT NULL DEFAULT 0,
+    status_4xx   BIGINT NOT NULL DEFAULT 0,
+    status_5xx   BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (endpoint, hour)
 );
 
@@ -388,6 +523,60 @@ CREATE TABLE notice_count (
     PRIMARY KEY (org)
 );
 
+CREATE TABLE mail (
+    seq        BIGINT           NOT NULL,
+    org        BYTEA            NOT NULL,
+    app        BYTEA,
+    endpoint   BYTEA,
+    address    TEXT COLLATE "C" NOT NULL,
+    kind       TEXT COLLATE "C" NOT NULL,
+    body       TEXT COLLATE "C" NOT NULL,
+    more       BIGINT           NOT NULL,
+    created_at BIGINT           NOT NULL,
+    due_at     BIGINT           NOT NULL,
+    attempts   BIGINT           NOT NULL,
+    message_id TEXT COLLATE "C",
+    PRIMARY KEY (seq)
+);
+CREATE INDEX mail_due ON mail (due_at, seq);
+CREATE INDEX mail_address_waiting ON mail (address, seq);
+CREATE INDEX mail_message ON mail (message_id, seq) WHERE message_id IS NOT NULL;
+
+CREATE TABLE mail_count (
+    org      BYTEA  NOT NULL,
+    waiting  BIGINT NOT NULL,
+    left_out BIGINT NOT NULL,
+    PRIMARY KEY (org)
+);
+
+CREATE TABLE mail_day (
+    day     BIGINT           NOT NULL,
+    address TEXT COLLATE "C" NOT NULL,
+    count   BIGINT           NOT NULL,
+    PRIMARY KEY (day, address)
+);
+
+CREATE TABLE mail_outage (
+    endpoint BYTEA  NOT NULL,
+    level    BIGINT NOT NULL,
+    PRIMARY KEY (endpoint)
+);
+
+CREATE TABLE mail_unsubscribed (
+    subject BYTEA            NOT NULL,
+    address TEXT COLLATE "C" NOT NULL,
+    at      BIGINT           NOT NULL,
+    PRIMARY KEY (subject, address)
+);
+
+CREATE TABLE mail_address (
+    app          BYTEA            NOT NULL,
+    address      TEXT COLLATE "C" NOT NULL,
+    asked_at     BIGINT,
+    confirmed_at BIGINT,
+    PRIMARY KEY (app, address)
+);
+
 CREATE TABLE source (
     id         BYTEA            NOT NULL,
     org        BYTEA            NOT NULL,
@@ -429,4 +618,25 @@ CREATE TABLE gate (
     PRIMARY KEY (org, origin, scope)
 );
 
-INSERT INTO total (name, value) VALUES ('hours_begun', -1), ('hours_summed', -1), ('numbers', 0), ('waiting', 0);
+CREATE TABLE alert (
+    id              BYTEA            NOT NULL,
+    org             BYTEA            NOT NULL,
+    app             BYTEA,
+    endpoint        BYTEA,
+    rule            TEXT COLLATE "C" NOT NULL,
+    value           TEXT COLLATE "C" NOT NULL,
+    threshold       TEXT COLLATE "C" NOT NULL,
+    fired_at        BIGINT           NOT NULL,
+    resolved_at     BIGINT,
+    acknowledged_at BIGINT,
+    acknowledged_by TEXT COLLATE "C",
+    PRIMARY KEY (id)
+);
+CREATE INDEX alert_org ON alert (org, id);
+CREATE INDEX alert_firing ON alert (org, id) WHERE resolved_at IS NULL;
+CREATE INDEX alert_past ON alert (org, resolved_at, id) WHERE resolved_at IS NOT NULL;
+CREATE INDEX alert_judged ON alert (id) WHERE endpoint IS NULL AND resolved_at IS NULL;
+CREATE INDEX alert_app ON alert (app, id) WHERE app IS NOT NULL;
+CREATE INDEX alert_endpoint ON alert (endpoint, id) WHERE endpoint IS NOT NULL;
+
+INSERT INTO total (name, value) VALUES ('hours_begun', -1), ('hours_summed', -1), ('numbers', 0);

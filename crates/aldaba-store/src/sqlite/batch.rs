@@ -6,7 +6,8 @@ use super::reader::Reader;
 use super::transaction::SqliteTransaction;
 use super::types::Types;
 use crate::operations::{
-    self, Batch, Counters, Monotonic, Numbers, Op, OpOutcome, Result, Rules, TypeCounts,
+    self, Batch, BatchCounts, Counters, LiveCounts, Monotonic, Numbers, Op, OpOutcome, Result, Rules,
+    TypeCounts, WriteCounts,
 };
 use crate::{BackendReads, Error};
 use rusqlite::Connection;
@@ -24,6 +25,7 @@ pub struct Database {
     pub(super) rules: Rules,
     pub(super) clock: Monotonic,
     pub(super) types: Arc<Types>,
+    pub(super) live: LiveCounts,
     pub(super) numbers: Numbers,
     /// How many commits have changed anything.
     pub(super) committed: u64,
@@ -69,16 +71,19 @@ impl Database {
         let done = self
             .types
             .write(&self.connection, &self.clock, false)
+            .and_then(|()| self.write_live(WriteCounts::Due))
             .and_then(|()| self.apply(ops, isolates, observer))
             .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
             .and_then(|done| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(|_| done)?));
         match done {
             Ok((outcomes, counted)) => {
-                self.types.ended(&self.clock, Some(counted));
+                self.live.ended(&self.clock, Some(&counted));
+                self.types.ended(&self.clock, Some(counted.types));
                 self.committed += u64::from(self.connection.total_changes() != changes);
                 Ok(outcomes)
             }
             Err(error) => {
+                self.live.ended(&self.clock, None);
                 self.types.ended(&self.clock, None);
                 self.numbers.roll_back();
                 Err(roll_back(&self.connection, error))
@@ -91,7 +96,7 @@ impl Database {
         ops: &[Op],
         isolates: bool,
         observer: &mut impl Observer,
-    ) -> Result<(Vec<Result<OpOutcome>>, TypeCounts)> {
+    ) -> Result<(Vec<Result<OpOutcome>>, BatchCounts)> {
         let reader = Reader { connection: &self.connection, types: &self.types };
         let (tx, mut counters) = (SqliteTransaction::of_batch(&self.connection), Counters::default());
         let mut batch = Batch {
@@ -113,18 +118,25 @@ impl Database {
         };
         let outcomes = ops.iter().map(apply).collect::<Result<Vec<_>>>()?;
         counters.write(&tx)?;
-        Ok((outcomes, counters.types))
+        Ok((outcomes, counters.batch))
     }
 
-    /// Writes what is counted and was not written yet.
-    pub(super) fn write_types(&mut self) -> Result<()> {
+    /// Writes what is counted and was not written yet: all of it, or what has waited long enough.
+    pub(super) fn write_counted(&mut self, all: bool) -> Result<()> {
         begin(&self.connection)?;
+        let when = if all { WriteCounts::All } else { WriteCounts::Now };
         let done = self
             .types
-            .write(&self.connection, &self.clock, true)
+            .write(&self.connection, &self.clock, all)
+            .and_then(|()| self.write_live(when))
             .and_then(|()| Ok(self.connection.prepare_cached("COMMIT")?.execute(()).map(drop)?));
+        self.live.ended(&self.clock, done.is_ok().then(BatchCounts::default).as_ref());
         self.types.ended(&self.clock, done.is_ok().then(TypeCounts::default));
         done.map_err(|error| roll_back(&self.connection, error))
+    }
+
+    fn write_live(&self, when: WriteCounts) -> Result<()> {
+        self.live.write(&SqliteTransaction::new(&self.connection), &self.clock, when)
     }
 }
 
@@ -240,7 +252,7 @@ mod tests {
         };
         assert!(first < last, "no number is given twice");
         assert_eq!(number(&database, "SELECT count(*) FROM message"), 2);
-        assert_eq!(number(&database, "SELECT value FROM total WHERE name = 'waiting'"), 2);
+        assert_eq!(number(&database, "SELECT sum(value) FROM total WHERE name LIKE 'waiting %'"), 2);
 
         let large = NewAttempt { response: vec![7; 30_000].into(), ..scene.attempt() };
         let refused = Record { attempt: Some(large), ..scene.delivered(&events[0], first) };
@@ -258,6 +270,6 @@ mod tests {
         // It still waits, and is recorded without what could not be stored.
         let again = database.run_batch(&[Op::Record(vec![scene.delivered(&events[0], first)])]);
         assert_eq!(again, [Ok(OpOutcome::Record(vec![Recorded::Applied]))]);
-        assert_eq!(number(&database, "SELECT value FROM total WHERE name = 'waiting'"), 0);
+        assert_eq!(number(&database, "SELECT sum(value) FROM total WHERE name LIKE 'waiting %'"), 0);
     }
 }

@@ -39,8 +39,8 @@ pub use options::Options;
 pub use simulated::{Planted, in_memory_for_good, plant, without_bugs};
 
 use crate::backend::{Backend, BackendReads};
-use crate::operations::{Op, Reply, Result};
-use crate::{Error, Read, RestartedTask, Store};
+use crate::operations::{LiveCounts, Op, Reply, Result};
+use crate::{DiskState, Error, Read, RestartedTask, Store};
 use failure::Failure;
 use parking_lot::Mutex;
 use queue::WriteQueue;
@@ -55,6 +55,9 @@ use threads::Threads;
 use tokio::sync::watch;
 use types::Types;
 
+/// A page of the write-ahead log: 4 KiB, and its head.
+const PAGE_BYTES: u64 = 4096 + 24;
+
 /// A store in one folder. Dropping it closes it, and waits until everything handed over is written.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -64,6 +67,7 @@ pub struct SqliteStore {
     log_pages: Arc<AtomicU32>,
     clock: Monotonic,
     types: Arc<Types>,
+    live: LiveCounts,
     /// How much of the time of a read a count takes before it returns what it has.
     count_time: Duration,
     closed: watch::Sender<bool>,
@@ -128,6 +132,17 @@ impl Store for SqliteStore {
 
     fn has_space(&self) -> bool {
         !self.space.is_low()
+    }
+
+    fn disk(&self) -> DiskState {
+        DiskState {
+            log_bytes: Some(u64::from(self.log_pages()) * PAGE_BYTES),
+            free_bytes: self.space.available(),
+        }
+    }
+
+    fn live_counts(&self) -> LiveCounts {
+        self.live.clone()
     }
 
     fn restarted(&self) -> Vec<RestartedTask> {

@@ -5,14 +5,17 @@ use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
 use super::lock::FolderLock;
 use super::queue::{self, Room, WriteQueue};
+use super::reader::newest_moment;
 use super::readers::Readers;
 use super::space::{Marks, Space};
 use super::threads::Threads;
+use super::transaction::SqliteTransaction;
 use super::types::Types;
 use super::watermark::Watermark;
 use super::writer::Writer;
 use super::{Loss, Monotonic, Options, SqliteStore, connect, migrations};
-use crate::operations::{Numbers, Rules};
+use crate::operations::{LiveCounts, Numbers, Rules};
+use aldaba_delivery::alert::AlertRules;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::io;
@@ -90,7 +93,9 @@ pub(super) fn start(
     watermark: Watermark,
     lock: &Arc<FolderLock>,
 ) -> Result<SqliteStore, OpenError> {
-    let types = Arc::new(Types::restore(&connection).map_err(|error| OpenError::unreadable(file, &error))?);
+    let unreadable = |error| OpenError::unreadable(file, &error);
+    let types = Arc::new(Types::restore(&connection).map_err(unreadable)?);
+    let live = restore_live(&connection).map_err(unreadable)?;
     let connections =
         (0..options.store.readers.max(1)).map(|_| connect::reader(file)).collect::<Result<Vec<_>, _>>()?;
 
@@ -113,9 +118,13 @@ pub(super) fn start(
     let writer = Writer {
         database: Database {
             connection,
-            rules: Rules { endpoints_per_application: options.store.endpoints_per_application },
+            rules: Rules {
+                endpoints_per_application: options.store.endpoints_per_application,
+                endpoint_failures: options.store.endpoint_failures,
+            },
             clock: options.store.clock.clone(),
             types: Arc::clone(&types),
+            live: live.clone(),
             numbers: Numbers::default(),
             committed: 0,
         },
@@ -143,6 +152,7 @@ pub(super) fn start(
         log_pages,
         clock: options.store.clock.clone(),
         types,
+        live,
         count_time: options.store.read_limit / COUNT_SHARE,
         closed,
         space,
@@ -165,10 +175,19 @@ pub fn in_memory() -> Result<Database, OpenError> {
 pub(super) fn bare(connection: Connection) -> Database {
     Database {
         connection,
-        rules: Rules { endpoints_per_application: 10_000 },
+        rules: Rules {
+            endpoints_per_application: 10_000,
+            endpoint_failures: AlertRules::default().endpoint_failures(),
+        },
         clock: Monotonic::default(),
         types: Arc::default(),
+        live: LiveCounts::default(),
         numbers: Numbers::default(),
         committed: 0,
     }
+}
+
+/// The counts of organizations, as far as they are written.
+pub(super) fn restore_live(connection: &Connection) -> crate::operations::Result<LiveCounts> {
+    LiveCounts::restore(&SqliteTransaction::new(connection), newest_moment(connection)?)
 }

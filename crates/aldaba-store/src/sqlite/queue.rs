@@ -108,15 +108,23 @@ impl WriteQueue {
         self.arrived.notify_one();
     }
 
-    /// What the next commit is made of; waits for something to arrive. `None`: closed, and empty.
-    pub(super) fn take(&self) -> Option<Batch> {
+    /// What the next commit is made of; waits for something to arrive, for so long at most, and then returns an empty batch.
+    /// `None`: closed, and empty.
+    pub(super) fn take(&self, patience: Option<Duration>) -> Option<Batch> {
         let mut lines = self.lines.lock();
         lines.written(self.clock.now());
         while lines.of.iter().all(|line| line.waiting.is_empty()) {
             if lines.closed {
                 return None;
             }
-            self.arrived.wait(&mut lines);
+            match patience {
+                None => self.arrived.wait(&mut lines),
+                Some(patience) => {
+                    if self.arrived.wait_for(&mut lines, patience).timed_out() {
+                        return Some(Batch::default());
+                    }
+                }
+            }
         }
         Some(lines.take(self.limits.batch, self.clock.now()))
     }

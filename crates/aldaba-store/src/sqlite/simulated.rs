@@ -2,12 +2,13 @@
 //! and plant bugs.
 
 use super::batch::Database;
+use super::open::restore_live;
 use super::reader::Reader;
 use super::types::Types;
 use super::{OpenError, commits, connect, in_memory};
 use crate::backend::BackendReads;
 use crate::operations::everything::{EXPUNGED, KEPT_WHEN_REMOVED};
-use crate::operations::{Monotonic, Numbers, Result};
+use crate::operations::{LiveCounts, Monotonic, Numbers, Result};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::borrow::Cow;
@@ -59,21 +60,35 @@ impl Database {
         Backup::new(&self.connection, &mut connection)
             .and_then(|backup| backup.step(-1).map(drop))
             .map_err(failed)?;
-        let (types, numbers) = (Arc::default(), Numbers::default());
-        Ok(Self { connection, rules: self.rules, clock: self.clock.clone(), types, numbers, committed: 0 })
+        let (types, live, numbers) = (Arc::default(), LiveCounts::default(), Numbers::default());
+        Ok(Self {
+            connection,
+            rules: self.rules,
+            clock: self.clock.clone(),
+            types,
+            live,
+            numbers,
+            committed: 0,
+        })
     }
 
     /// A process has come to its end, and another one starts on the rows: what was in memory is gone.
     pub fn restart(&mut self, clock: Monotonic) -> Result<()> {
         commits::begin(&self.connection)?;
         self.types = Arc::new(Types::restore(&self.connection)?);
+        self.live = restore_live(&self.connection)?;
         (self.clock, self.numbers, self.committed) = (clock, Numbers::default(), 0);
         Ok(())
     }
 
     /// What a process writes when it is closed.
     pub fn close(&mut self) -> Result<()> {
-        self.write_types()
+        self.write_counted(true)
+    }
+
+    /// The counts in memory.
+    pub fn live_counts(&self) -> LiveCounts {
+        self.live.clone()
     }
 
     /// Runs SQL beside the operations, to make triggers or to change rows.

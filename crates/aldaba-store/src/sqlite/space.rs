@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ impl Marks {
 #[derive(Debug)]
 pub(super) struct Space {
     low: Arc<AtomicBool>,
+    /// Free bytes by the last look; the largest number if they are not known.
+    available: Arc<AtomicU64>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,6 +58,7 @@ impl Space {
         let mut disk = Disk::new(folder, marks);
         // The first look comes before the first event.
         let low = Arc::new(AtomicBool::new(disk.look(false)));
+        let available = disk.available.clone();
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = threads.spawn("store-disk-space", "aldaba-space".into(), {
             let (low, stop) = (low.clone(), stop.clone());
@@ -65,11 +68,16 @@ impl Space {
                 }
             }
         })?;
-        Ok(Self { low, stop, thread: Some(thread) })
+        Ok(Self { low, available, stop, thread: Some(thread) })
     }
 
     pub(super) fn is_low(&self) -> bool {
         self.low.load(Ordering::Relaxed)
+    }
+
+    /// Free bytes, a second old at most. `None`: the disk does not say.
+    pub(super) fn available(&self) -> Option<u64> {
+        Some(self.available.load(Ordering::Relaxed)).filter(|bytes| *bytes < u64::MAX)
     }
 
     /// Looks no more, and waits for nobody.
@@ -105,11 +113,18 @@ struct Disk {
     without_reserve: bool,
     /// Looks in a row that have found as many free bytes as the mark.
     looks_above: u32,
+    available: Arc<AtomicU64>,
 }
 
 impl Disk {
     fn new(folder: &Path, marks: Marks) -> Self {
-        Self { folder: folder.to_owned(), marks, without_reserve: false, looks_above: 0 }
+        Self {
+            folder: folder.to_owned(),
+            marks,
+            without_reserve: false,
+            looks_above: 0,
+            available: Arc::new(AtomicU64::new(u64::MAX)),
+        }
     }
 
     /// Looks once and does what follows; returns whether room is low.
@@ -121,6 +136,7 @@ impl Disk {
                 return was_low;
             }
         };
+        self.available.store(available, Ordering::Relaxed);
         let low = self.is_low(available, was_low);
         if low && !was_low {
             tracing::error!(

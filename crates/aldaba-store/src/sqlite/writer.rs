@@ -53,7 +53,12 @@ impl Writer {
 
     /// One commit; `false`: the store is closed and there is nothing left to write.
     fn run_once(&mut self) -> bool {
-        let Some(batch) = self.queue.take() else { return false };
+        let patience = self.database.live.due_in(&self.database.clock);
+        let Some(batch) = self.queue.take(patience) else { return false };
+        if batch.ops.is_empty() {
+            self.write_counts();
+            return true;
+        }
         let outcomes = self.commit(&batch.ops);
         for (reply, outcome) in batch.replies.into_iter().zip(outcomes) {
             reply.call(outcome);
@@ -68,7 +73,7 @@ impl Writer {
         if let Some(failed) = self.failure.get() {
             return all(failed);
         }
-        let committed = self.database.committed;
+        let (committed, begun) = (self.database.committed, self.database.clock.now());
         let outcomes = catch_unwind(AssertUnwindSafe(|| self.database.run_batch(ops)))
             .unwrap_or_else(|_| all(Error::Failed("a bug: writing a batch panicked".into())));
         // Before the answers: what was answered is never missing without notice.
@@ -77,10 +82,30 @@ impl Writer {
             Ok(()) => outcomes,
             Err(error) => all(given_up(&error)),
         };
+        if self.database.committed > committed {
+            let took = self.database.clock.now().saturating_sub(begun);
+            self.database.live.committed(took, ops.iter().map(Op::operations).sum());
+        }
         for outcome in &outcomes {
             self.note(outcome);
         }
         outcomes
+    }
+
+    /// In a commit of its own, while there is nothing else to write.
+    fn write_counts(&mut self) {
+        if self.failure.get().is_some() {
+            // They cannot be written any more, and must not be tried for ever.
+            std::thread::sleep(PANIC_DELAY);
+            return;
+        }
+        let written = self.database.write_counted(false);
+        if let Err(error) = &written {
+            tracing::warn!(%error, "the newest counts of organizations could not be written");
+            std::thread::sleep(PANIC_DELAY);
+        }
+        self.note(&written);
+        self.copy_log();
     }
 
     fn copy_log(&mut self) {
@@ -110,7 +135,7 @@ impl Writer {
         self.readers.close();
         self.reader_threads.join();
         if self.failure.get().is_none()
-            && let Err(error) = self.database.write_types()
+            && let Err(error) = self.database.write_counted(true)
         {
             tracing::warn!(%error, "the newest attempts are counted at the next start");
         }

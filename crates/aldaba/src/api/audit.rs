@@ -20,7 +20,8 @@ use utoipa::ToSchema;
 const MAX_ROWS_WALKED: usize = 10_000;
 
 /// The first parts of actions.
-const RESOURCE_TYPES: [&str; 14] = [
+const RESOURCE_TYPES: [&str; 15] = [
+    "alert",
     "api_key",
     "application",
     "attempt",

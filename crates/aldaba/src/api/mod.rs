@@ -3,6 +3,7 @@
 //! The router checks the token and the query string before a handler runs (`routing/route.rs`). A handler then checks
 //! the path, the application, and the body last.
 
+mod alert;
 mod application;
 mod attempt;
 mod audit;
@@ -16,6 +17,7 @@ mod event_type;
 mod health;
 mod host;
 mod limits;
+mod mail_links;
 mod message;
 mod operational;
 mod replay;
@@ -33,17 +35,20 @@ pub(crate) use limits::memory_budget::MemoryBudget;
 pub(crate) use limits::rates::Rates;
 pub(crate) use request::json::shown_time;
 pub(crate) use response::answer::PagePermits;
+pub(crate) use response::code::Code;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
 
 use crate::config::Limits;
+use crate::metrics::{self, Metrics};
 use crate::questions::{DeliveryIds, Questions};
 use crate::token::{Caller, Tokens};
 use aldaba_engine::wire::Guard;
 use aldaba_engine::{Directory, Engine};
 use axum::Router;
-use axum::extract::MatchedPath;
-use http::{Method, Uri};
+use axum::extract::{MatchedPath, State};
+use axum::routing::get;
+use http::{HeaderMap, Method, Uri};
 use routing::nearest_route::KnownRoutes;
 use routing::request_log;
 use routing::route::{self, Route};
@@ -73,6 +78,7 @@ pub(crate) struct Parts {
     pub(crate) store_probe: StoreProbe,
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Deref for Api {
@@ -117,6 +123,7 @@ fn routes() -> Vec<Route> {
         catalog::routes(),
         credentials::routes(),
         audit::routes(),
+        alert::routes(),
         health::routes(),
     ];
     resources.into_iter().flatten().collect()
@@ -129,6 +136,15 @@ pub(crate) fn router(api: Api) -> Router {
     let router = Router::new()
         .nest("/api/v1", route::router(&api, routes))
         .route(inbound_request::PATH, inbound_request::route())
+        .route(mail_links::UNSUBSCRIBE_PATH, mail_links::unsubscribe())
+        .route(mail_links::SUBSCRIBE_PATH, mail_links::subscribe())
+        .route(mail_links::CONFIRM_PATH, mail_links::confirm())
+        .route(
+            "/metrics",
+            get(async |State(api): State<Api>, headers: HeaderMap| {
+                metrics::answer(&api.metrics, &api.engine, &headers)
+            }),
+        )
         .merge(document::pages::router())
         .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {

@@ -1,22 +1,28 @@
 //! The command line: one module for each command.
 
+mod alerts;
 mod clock;
 mod demo;
 mod init;
 mod installation;
+mod mail;
 mod policy;
 mod serve;
 mod server_client;
 mod server_options;
 mod token;
 
+pub(crate) use server_options::reachable;
+
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
 use crate::runtimes;
 use crate::server::StartError;
 use aldaba_engine::SetupError;
+use alerts::AlertOptions;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use mail::MailCommand;
 use policy::PolicyCommand;
 use serve::ServeOptions;
 use server_options::ServerOptions;
@@ -57,6 +63,11 @@ enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Mails: whether they leave
+    Mail {
+        #[command(subcommand)]
+        command: MailCommand,
+    },
     /// API tokens and keys
     Token {
         #[command(subcommand)]
@@ -64,6 +75,8 @@ enum Command {
     },
     /// Show whether the server trusts the machine's clock
     Clock(ClockOptions),
+    /// Show what alerts of a running server, and take note of an alert
+    Alerts(AlertOptions),
 }
 
 #[derive(Debug, Args)]
@@ -93,7 +106,11 @@ enum Error {
     #[error(transparent)]
     Token(#[from] token::Error),
     #[error(transparent)]
+    Mail(#[from] mail::Error),
+    #[error(transparent)]
     Clock(#[from] clock::Error),
+    #[error(transparent)]
+    Alerts(#[from] alerts::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -122,6 +139,10 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
             Ok(policy::run(command, &config, &variables)?)
         }
+        Command::Mail { command } => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options(), variables)?;
+            Ok(runtimes::engine()?.block_on(mail::run(command, &config))?)
+        }
         Command::Token { command } => {
             let data = DataOptions::of_server(command.server_options());
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
@@ -131,6 +152,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
             Ok(clock::run(&options, &config)?)
+        }
+        Command::Alerts(options) => {
+            let data = DataOptions::of_server(&options.server_options);
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(alerts::run(options, &config, &variables)?)
         }
     }
 }
@@ -145,16 +171,25 @@ impl Error {
     /// A mistake has the same exit code in every command.
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
-        use {clock::Error as Clock, policy::Error as Policy, token::Error as Token};
+        use {
+            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
+            token::Error as Token,
+        };
         match self {
             Self::Config(_)
             | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
+            | Self::Mail(
+                Mail::NoServer | Mail::NoAddress | Mail::Address(_) | Mail::Start(StartError::CaFile { .. }),
+            )
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
+            | Self::Alerts(Alerts::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
+            Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))
             | Self::Token(Token::Server(error))
+            | Self::Alerts(Alerts::Server(error))
             | Self::Clock(Clock::Server(error))
                 if !error.is_refusal() =>
             {

@@ -2,6 +2,7 @@
 
 use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting, TOKEN_VARIABLE, URL_VARIABLE};
 use crate::api::nearest;
+use crate::mail::MailSettings;
 use aldaba_delivery::policy::{OverrideError, Overrides};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub enum Error {
         "lane_start = {start} is above lane_most = {most}: an endpoint cannot start with more than its most"
     )]
     Lanes { start: usize, most: usize },
+    #[error("{given} is set, and {missing} is not: {what}")]
+    Mail { given: &'static str, missing: &'static str, what: &'static str },
     #[error(transparent)]
     Override(#[from] OverrideError),
 }
@@ -86,8 +89,27 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     if start > most {
         return Err(Error::Lanes { start, most });
     }
+    check_mail(&config.mail)?;
     let warnings = warnings(&sources.variables);
     Ok(Loaded { config, warnings, file: path })
+}
+
+/// Settings of mails that say something without each other only by mistake.
+fn check_mail(mail: &MailSettings) -> Result<(), Error> {
+    let error = |given, missing, what| Err(Error::Mail { given, missing, what });
+    let no_server = "no mail can be sent. Set ALDABA_SMTP_URL to your mail server, or leave the other out";
+    match mail {
+        MailSettings { server: Some(_), from: None, .. } => error(
+            "smtp_url",
+            "mail_from",
+            "set ALDABA_MAIL_FROM to the address that mails come from, such as hooks@example.com",
+        ),
+        MailSettings { server: None, from: Some(_), .. } => error("mail_from", "smtp_url", no_server),
+        MailSettings { server: None, operator: Some(_), .. } => {
+            error("operator_email", "smtp_url", no_server)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The strongest source that has the setting: how to show its place, and the value.

@@ -12,6 +12,7 @@ pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
+use crate::mail::MailSettings;
 pub use aldaba_api::read::UnknownFields;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
@@ -47,12 +48,17 @@ const COMMIT_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// Where the metrics have a listener of their own. `None`: they are served where the API listens.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Who may read the metrics where the API listens.
+    pub metrics_token: Option<Secret<String>>,
     /// `None`: the one in the data folder, made at the first start.
     pub jwt_secret: Option<JwtSecret>,
     /// `None`: derived from the JWT secret where that is set, else the one in the data folder.
     pub encryption_key: Option<Secret<[u8; 32]>>,
     /// `None`: as requests name it.
     pub public_url: Option<String>,
+    pub mail: MailSettings,
     pub allow_networks: Vec<IpNet>,
     pub egress_proxy: Option<EgressProxy>,
     /// Certificates that are trusted besides the public ones, as PEM.
@@ -143,9 +149,12 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8071)),
+            metrics_listen: None,
+            metrics_token: None,
             jwt_secret: None,
             encryption_key: None,
             public_url: None,
+            mail: MailSettings::default(),
             allow_networks: Vec::new(),
             egress_proxy: None,
             ca_file: None,

@@ -1,15 +1,19 @@
 //! The table of settings.
 
 use super::values::{
-    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, is_service_name, networks, size,
-    unresolved,
+    LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, is_service_name, networks, sender,
+    size, unresolved,
 };
 use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
+use crate::mail::SmtpUrl;
+use aldaba_api::names;
 use aldaba_delivery::BUILTIN_PROFILES;
-use aldaba_engine::{Collector, CollectorUrl, SampleRate};
+use aldaba_delivery::alert::AlertRules;
+use aldaba_engine::{Collector, CollectorUrl, Language, SampleRate};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One row of the table.
@@ -145,6 +149,25 @@ pub const SETTINGS: &[Setting] = &[
     )
     .explained(unresolved),
     text(
+        "metrics_listen",
+        "",
+        "an address and a port, such as 127.0.0.1:9071, [::]:9071 or localhost:9071",
+        "Where `/metrics` is served, to anybody who reaches it, and nothing else ([metrics.md](metrics.md)). Unset: where the API \
+         listens, openly if that is a loopback address, else with `metrics_token`.",
+        |c, v| address(v).map(|address| c.metrics_listen = Some(address)),
+    )
+    .explained(unresolved),
+    secret(
+        "metrics_token",
+        "a text of at least 16 characters without spaces; `openssl rand -hex 32` makes one",
+        "The token that `/metrics` needs where the API listens, as `Authorization: Bearer`. Unset: none on a loopback address; \
+         elsewhere the metrics are refused.",
+        |c, v| {
+            let is_token = v.len() >= 16 && v.bytes().all(|byte| byte.is_ascii_graphic());
+            is_token.then(|| c.metrics_token = Some(Secret(v.to_owned())))
+        },
+    ),
+    text(
         "data",
         "./aldaba-data",
         "a folder",
@@ -181,9 +204,48 @@ pub const SETTINGS: &[Setting] = &[
         "public_url",
         "",
         "the beginning of a URL, such as https://hooks.example.com",
-        "Where browsers reach this server, for links into the portal. Unset: `http://` and the host that the \
+        "Where browsers reach this server, for links into the portal and in mails. Unset: `http://` and the host that the \
          request names.",
         |c, v| api_url(v).ok().map(|_| c.public_url = Some(v.to_owned())),
+    ),
+    secret(
+        "smtp_url",
+        "smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]",
+        "The mail server that mails to owners of endpoints and to the operator leave through; [mail.md](mail.md) says what is \
+         sent. Needs `mail_from`. Port: 465 for `smtps`, 587 for `smtp` with a user, else 25. With `?starttls=` \
+         an `smtp` URL says `required`, `opportunistic` or `never`; `required` is the default where a password would go over a \
+         network, else `opportunistic`. Unset: no mail is sent.",
+        |c, v| SmtpUrl::parse(v).ok().map(|server| c.mail.server = Some(server)),
+    )
+    .explained(|v| SmtpUrl::parse(v).err()),
+    text(
+        "mail_from",
+        "",
+        "a mail address, such as hooks@example.com or Aldaba <hooks@example.com>",
+        "Where mails come from. Needs `smtp_url`.",
+        |c, v| sender(v).map(|from| c.mail.from = Some(from)),
+    ),
+    text(
+        "operator_email",
+        "",
+        "a mail address, such as operations@example.com",
+        "Who is told by mail what concerns the whole server. Needs `smtp_url`. Unset: nobody.",
+        |c, v| names::email(v).ok().map(|()| c.mail.operator = Some(v.to_owned())),
+    ),
+    text(
+        "mail_language",
+        "en",
+        "en (English) or es (Spanish)",
+        "The language of mails. The metadata `mailLanguage` of an endpoint or of an application comes before it.",
+        |c, v| Language::of_code(v).map(|language| c.mail.language = language),
+    )
+    .knowing(&Language::CODES),
+    number(
+        "mail_delay_seconds",
+        "30",
+        (0, 3600),
+        "How long a mail about an endpoint waits for others to the same address: more than three become one.",
+        |c, n| c.mail.delay = Duration::from_secs(n),
     ),
     text(
         "allow_networks",
@@ -205,7 +267,7 @@ pub const SETTINGS: &[Setting] = &[
         "ca_file",
         "",
         "a file with certificates as PEM",
-        "Issuers of certificates that deliveries trust besides the public ones. A file that cannot be read \
+        "Issuers of certificates that deliveries and the mail server's encryption trust besides the public ones. A file that cannot be read \
          or holds none stops the start.",
         |c, v| (!v.is_empty()).then(|| c.ca_file = Some(v.into())),
     ),
@@ -402,6 +464,27 @@ pub const SETTINGS: &[Setting] = &[
     number("application_messages_per_day", "0", (0, 1 << 48), "The same for each application.", |c, n| {
         c.engine.quotas.application = (n > 0).then_some(n);
     }),
+    text(
+        "alert_rules",
+        "",
+        "changes of alert rules, such as `queue-length > 500 for 5m; delivery-failure-rate off`",
+        "Changes of the built-in alert rules, separated by `;`: another threshold, optionally with `resolve`, `for` and `over`, or \
+         `off`; [alerts.md](alerts.md) has the rules. Unset: as built in.",
+        |c, v| {
+            let rules = AlertRules::parse(v).ok()?;
+            c.store.endpoint_failures = rules.endpoint_failures();
+            c.engine.alert_rules = Arc::new(rules);
+            Some(())
+        },
+    )
+    .explained(|v| AlertRules::parse(v).err().map(|error| error.to_string())),
+    number(
+        "alert_interval_seconds",
+        "15",
+        (1, 3600),
+        "How often the alert rules are judged.",
+        |c, n| c.engine.alert_interval = Duration::from_secs(n),
+    ),
     number(
         "queue_age_seconds",
         "60",

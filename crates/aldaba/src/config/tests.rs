@@ -100,6 +100,23 @@ fn a_wrong_value_stops_the_start_and_names_setting_value_and_expectation() {
 }
 
 #[test]
+fn wrong_alert_rules_stop_the_start_and_say_what_to_write() {
+    for (rules, expected) in [
+        ("queue-lenght > 5", "unknown rule \"queue-lenght\"; did you mean \"queue-length\"?"),
+        ("retry-rate > 20", "retry-rate: the threshold 20 is out of range; expected 0 to 1"),
+        ("queue-length > 5 for ever", "queue-length: `for ever` is no duration"),
+    ] {
+        let message = with_variables(&[("ALDABA_ALERT_RULES", rules)]).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("ALDABA_ALERT_RULES={rules}: {expected}")), "{message}");
+    }
+    let file = "alert_rules = ['queue-length > 500', 'endpoint-failing off']";
+    let config = with_file(file, &[]).unwrap().config;
+    let limits = config.engine.alert_rules.limits(aldaba_delivery::alert::AlertRule::QueueLength).unwrap();
+    assert!((limits.threshold - 500.0).abs() < f64::EPSILON);
+    assert_eq!(config.store.endpoint_failures, None);
+}
+
+#[test]
 fn a_wrong_secret_is_refused_without_being_shown() {
     for (name, value) in [
         ("ALDABA_JWT_SECRET", "too-short"),

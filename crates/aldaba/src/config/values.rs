@@ -1,10 +1,12 @@
 //! Parses the values of settings.
 
 use crate::api::nearest;
+use aldaba_api::names;
 use aldaba_engine::key_from_hex;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ipnet::IpNet;
+use lettre::message::Mailbox;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use tracing_subscriber::EnvFilter;
@@ -33,6 +35,12 @@ pub(crate) fn api_url(text: &str) -> Result<Url, String> {
 
 pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
     key_from_hex(text).or_else(|| BASE64_STANDARD.decode(text).ok()?.try_into().ok())
+}
+
+/// The sender of mails: an address, or a name with one.
+pub(super) fn sender(text: &str) -> Option<Mailbox> {
+    let mailbox: Mailbox = text.parse().ok()?;
+    names::email(&mailbox.email.to_string()).ok().map(|()| mailbox)
 }
 
 pub(super) fn networks(text: &str) -> Option<Vec<IpNet>> {

@@ -5,6 +5,7 @@
 //! callers only get for what they may reach. Answers are plain values: the API renders them as JSON, and pages can
 //! render them as HTML.
 
+mod alert;
 mod api_key;
 mod application;
 mod attempt;
@@ -88,6 +89,7 @@ impl From<StoreError> for Error {
 /// What does not exist, as far as the caller can tell: another tenant's things do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
+    Alert,
     ApiKey,
     Application,
     /// The application that the caller's own token or key is for.

@@ -4,7 +4,8 @@ use aldaba_delivery::EndpointId;
 use aldaba_delivery::MessageId;
 use aldaba_engine::Engine;
 use aldaba_store::{
-    Attempt, AttemptsQuery, DeliveryStatus, Endpoint, Error as StoreError, GateRecord, ListPage, Store,
+    Attempt, AttemptsQuery, DeliveryStatus, DiskState, Endpoint, Error as StoreError, GateRecord, ListPage,
+    Store,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,11 @@ pub(crate) struct ProcessQuestions<'a>(pub(crate) &'a Engine);
 impl<'a> ProcessQuestions<'a> {
     fn store(self) -> &'a dyn Store {
         &**self.0.store()
+    }
+
+    /// What is known of the disk, without a look at it.
+    pub(crate) fn disk(self) -> DiskState {
+        self.store().disk()
     }
 
     /// Resolves with the cause when the store cannot be trusted any more.

@@ -6,6 +6,7 @@ use super::request::Requests;
 use super::scheduling_delay::SchedulingDelay;
 use super::write_timeout::WriteTimeout;
 use crate::config::Limits;
+use crate::metrics::Metrics;
 use crate::runtimes::Threads;
 use aldaba_engine::Background;
 use axum::Router;
@@ -66,13 +67,14 @@ impl Connections {
         scheduling_delay: SchedulingDelay,
         threads: &Threads,
         background: Background,
+        metrics: Arc<Metrics>,
     ) -> io::Result<Self> {
         let (phase, heard) = watch::channel(ServingPhase::Serving);
         let table = ConnectionTable::new(limits.connections_per_address);
         let slots = Arc::new(ConnectionSlots::new(limits.connections, limits.pending_connections, table));
         let served = Self { phase, slots: slots.clone() };
         let scheduling_delay = Arc::new(scheduling_delay);
-        let requests = Requests::new(router, scheduling_delay.clone(), slots.clone());
+        let requests = Requests::new(router, scheduling_delay.clone(), slots.clone(), metrics);
         let server = ConnectionServer { requests, limits: limits.clone(), slots, api: threads.api.clone() };
         let listener = {
             let listener = listener.into_std()?;
@@ -126,10 +128,14 @@ async fn accept(
             }
         };
         match slots.table().register(peer.ip()) {
-            Err(TooManyConnections) => drop(tokio::spawn(reject(stream, pending, RejectReason::Address))),
+            Err(TooManyConnections) => {
+                server.requests.count_busy();
+                drop(tokio::spawn(reject(stream, pending, RejectReason::Address)));
+            }
             Ok(tracked) => match slots.try_acquire(pending) {
                 Ok(slot) => server.serve(stream, tracked, slot, phase.clone()),
                 Err(pending) if scheduling_delay.exceeds_limit(slots.in_use()) => {
+                    server.requests.count_busy();
                     drop(tokio::spawn(reject(stream, pending, RejectReason::Overloaded)));
                 }
                 Err(pending) => {
@@ -137,7 +143,10 @@ async fn accept(
                     tokio::spawn(async move {
                         match slots.acquire(pending, &stream).await {
                             Ok(slot) => server.serve(stream, tracked, slot, phase),
-                            Err(pending) => reject(stream, pending, RejectReason::Full).await,
+                            Err(pending) => {
+                                server.requests.count_busy();
+                                reject(stream, pending, RejectReason::Full).await;
+                            }
                         }
                     });
                 }
@@ -233,6 +242,7 @@ async fn serve(
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::metrics::MetricsAccess;
     use aldaba_delivery::Timestamp;
     use aldaba_engine::{Clock, SystemClock};
     use axum::routing::get;
@@ -246,8 +256,13 @@ mod tests {
         let clock = Arc::new(SystemClock::new());
         let scheduling_delay = SchedulingDelay::new(clock.clone(), MAX_WAIT);
         let limits = Limits { connections: slots, ..Config::default().limits };
-        Connections::serve(listener, router, &limits, scheduling_delay, threads, Background::new(clock))
+        let background = Background::new(clock);
+        Connections::serve(listener, router, &limits, scheduling_delay, threads, background, metrics())
             .unwrap()
+    }
+
+    fn metrics() -> Arc<Metrics> {
+        Arc::new(Metrics::new(MetricsAccess::Closed, Timestamp::MIN))
     }
 
     /// Panics once, at the first reading after a test asks for it.
@@ -284,6 +299,7 @@ mod tests {
             scheduling_delay,
             &Threads::one(),
             background.clone(),
+            metrics(),
         )
         .unwrap();
         let mut before = TcpStream::connect(address).await.unwrap();

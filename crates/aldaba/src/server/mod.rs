@@ -19,6 +19,8 @@ use crate::api::{
 };
 use crate::config::{Config, TraceConfig};
 use crate::keys;
+use crate::mail;
+use crate::metrics::{Metrics, MetricsAccess, MetricsListener, first_expiry};
 use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
@@ -43,6 +45,8 @@ pub struct Server {
     wire: Wire,
     engine: Engine,
     api: Api,
+    metrics: Arc<Metrics>,
+    metrics_listener: Option<TcpListener>,
     config: Config,
 }
 
@@ -56,8 +60,12 @@ pub enum StartError {
     CaFile { file: PathBuf, why: String },
     #[error("otlp_url: {0}")]
     Collector(#[from] CollectorError),
+    #[error("smtp_url: cannot prepare encryption for the mail server: {0}")]
+    Mail(String),
     #[error(transparent)]
     Engine(#[from] aldaba_engine::StartError),
+    #[error("metrics_listen: cannot listen on {address}: {source}. Choose another address or port")]
+    MetricsListen { address: SocketAddr, source: std::io::Error },
     #[error("the listening socket does not say its address: {0}")]
     Listener(#[from] std::io::Error),
 }
@@ -92,8 +100,19 @@ impl Server {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::new());
         // A secret that cannot be used is refused before the data folder is touched.
         keys::check_jwt_secret(&config)?;
+        let failed = |address| move |source| StartError::MetricsListen { address, source };
+        let metrics_listener =
+            config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
+        let roots = roots(&config)?;
+        let metrics = Metrics {
+            issuers_expire_at: first_expiry(roots.iter().map(|root| &**root)),
+            ..Metrics::new(MetricsAccess::of(&config, Some(address.ip())), clock.wall())
+        };
+        let metrics = Arc::new(metrics);
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
-        let setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
+        let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
+        setup.engine.mail = mail::options(&config, address)?;
+        setup.engine.issuers_expire_at = metrics.issuers_expire_at;
         let Installation { engine, wire } = Installation::start(setup).await?;
         ClockRequest::of(config.data()).forget();
         let folder = DataFolder::at(config.data());
@@ -120,12 +139,18 @@ impl Server {
             key_sets: KeySets::new(),
             store_probe: StoreProbe::new(),
             public_url,
+            metrics: metrics.clone(),
         });
-        Ok(Self { listener, address, wire, engine, api, config })
+        Ok(Self { listener, address, wire, engine, api, metrics, metrics_listener, config })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the metrics are served, if they have a listener of their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -139,8 +164,19 @@ impl Server {
         let scheduling_delay =
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
-        let connections =
-            Connections::serve(self.listener, router, limits, scheduling_delay, &threads, background)?;
+        let _serving_metrics = self.metrics_listener.map(|listener| {
+            let server = MetricsListener { metrics: self.metrics.clone(), engine: self.engine.clone() };
+            AbortOnDrop(tokio::spawn(server.serve(listener, background.clone())).abort_handle())
+        });
+        let connections = Connections::serve(
+            self.listener,
+            router,
+            limits,
+            scheduling_delay,
+            &threads,
+            background,
+            self.metrics,
+        )?;
         let _requests = serve_clock_requests(ClockRequest::of(self.config.data()), self.engine.clone());
         tokio::select! {
             biased;
@@ -233,6 +269,7 @@ pub async fn api(
     let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
     let engine = engine.clone();
     let (rates, key_sets) = (Rates::new(&config.limits.rates), KeySets::new());
+    let metrics = Arc::new(Metrics::new(MetricsAccess::of(config, None), engine.clock().wall()));
     let parts = ApiParts {
         engine,
         tokens,
@@ -246,6 +283,7 @@ pub async fn api(
         key_sets,
         store_probe: StoreProbe::new(),
         public_url,
+        metrics,
     };
     Ok(router(Api::new(parts)))
 }
@@ -254,6 +292,11 @@ pub async fn api(
 fn roots(config: &Config) -> Result<Vec<CertificateDer<'static>>, StartError> {
     let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
     let failed = |why: String| StartError::CaFile { file: file.clone(), why };
-    let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
-    read_roots(&pem).map_err(|error| failed(error.to_string()))
+    read_roots(&ca_pem(config)?).map_err(|error| failed(error.to_string()))
+}
+
+/// The same as they are in the file; empty: there are none.
+pub(crate) fn ca_pem(config: &Config) -> Result<Vec<u8>, StartError> {
+    let Some(file) = &config.ca_file else { return Ok(Vec::new()) };
+    std::fs::read(file).map_err(|error| StartError::CaFile { file: file.clone(), why: error.to_string() })
 }

@@ -2,7 +2,8 @@ use super::body_drain::DrainedBody;
 use super::connection_slots::ConnectionSlots;
 use super::cors;
 use super::scheduling_delay::SchedulingDelay;
-use crate::api::Error;
+use crate::api::{Code, Error};
+use crate::metrics::{Metrics, Refusal};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +19,9 @@ use tower::Service;
 /// The health routes.
 const HEALTH_PATH: &str = "/api/v1/health";
 
+/// Metrics cost little, and tell what keeps the server busy.
+const METRICS_PATH: &str = "/metrics";
+
 /// The URLs of sources.
 const SOURCE_PATH: &str = "/in/";
 
@@ -29,6 +33,7 @@ pub(super) struct Requests {
     router: Router,
     scheduling_delay: Arc<SchedulingDelay>,
     slots: Arc<ConnectionSlots>,
+    metrics: Arc<Metrics>,
 }
 
 impl Requests {
@@ -36,8 +41,14 @@ impl Requests {
         router: Router,
         scheduling_delay: Arc<SchedulingDelay>,
         slots: Arc<ConnectionSlots>,
+        metrics: Arc<Metrics>,
     ) -> Self {
-        Self { router, scheduling_delay, slots }
+        Self { router, scheduling_delay, slots, metrics }
+    }
+
+    /// A connection is refused without its request being read.
+    pub(super) fn count_busy(&self) {
+        self.metrics.refusals.count(Refusal(Code::Busy));
     }
 
     pub(super) async fn answer(self, request: Request<Incoming>) -> Response {
@@ -45,7 +56,11 @@ impl Requests {
             return leave;
         }
         let from_a_page = cors::concerns(&request);
+        let metrics = self.metrics.clone();
         let mut response = self.answer_anyone(request).await;
+        if let Some(refusal) = response.extensions().get() {
+            metrics.refusals.count(*refusal);
+        }
         if from_a_page {
             cors::allow(response.headers_mut());
         }
@@ -65,6 +80,7 @@ impl Requests {
         // Health matters most when the server is busy.
         if self.scheduling_delay.exceeds_limit(self.slots.in_use())
             && !request.uri().path().starts_with(HEALTH_PATH)
+            && request.uri().path() != METRICS_PATH
         {
             if !is_small(&request) {
                 drop(request.map(|body| DrainedBody::new(body, self.slots.clone())));

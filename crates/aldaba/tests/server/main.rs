@@ -5,6 +5,7 @@ mod commands;
 mod credentials;
 mod endpoints;
 mod load;
+mod mails;
 mod messages;
 mod monitoring;
 mod requests;

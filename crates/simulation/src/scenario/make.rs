@@ -228,6 +228,8 @@ fn lives(dice: &mut Dice, length: Duration, setup_commits: usize) -> Vec<LifePla
 fn options(dice: &mut Dice, length: Duration) -> Options {
     let lane_start = dice.pick(&[1, 2, 8]);
     Options {
+        // It reads what nobody in a simulation asks for, every few seconds of weeks.
+        store_watch_interval: None,
         in_flight: dice.pick(&[8, 8, 16, 64, 4096]),
         lane_start,
         lane_most: lane_start.max(dice.pick(&[1, 2, 4, 16])),

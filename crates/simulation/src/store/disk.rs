@@ -4,7 +4,7 @@ use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::operations::everything::{self, Everything};
 use aldaba_store::operations::{Monotonic, Result};
 use aldaba_store::sqlite::{Database, in_memory_for_good, without_bugs};
-use aldaba_store::{BackendReads, DeliveryStatus, Endpoint, Seq};
+use aldaba_store::{BackendReads, DeliveryStatus, Endpoint, LiveCounts, Seq};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -32,6 +32,10 @@ impl Disk {
 
     pub(super) fn restart(&mut self, clock: Monotonic) {
         self.database.restart(clock).expect("a start on rows that were written");
+    }
+
+    pub(super) fn live_counts(&self) -> LiveCounts {
+        self.database.live_counts()
     }
 
     /// A read of the checks and the clients, which no fault and no planted bug befalls.

@@ -23,7 +23,7 @@ use aldaba_delivery::AppId;
 use aldaba_engine::CLOCK_SETTING;
 use aldaba_store::operations::{Class, Monotonic, Op, Reply, Result};
 use aldaba_store::sqlite::plant;
-use aldaba_store::{Backend, BackendReads, Change, Error, Read, Store};
+use aldaba_store::{Backend, BackendReads, Change, Error, LiveCounts, Read, Store};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use queue::WaitingOps;
@@ -189,6 +189,10 @@ impl Backend for SimStore {
 }
 
 impl Store for SimStore {
+    fn live_counts(&self) -> LiveCounts {
+        self.disk.lock().live_counts()
+    }
+
     fn check(&self) -> Read<()> {
         self.read(|_| Ok(()))
     }

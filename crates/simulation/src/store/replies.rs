@@ -44,6 +44,8 @@ impl Whose {
             (Op::Record(batch), _) => batch.iter().map(|record| record.app).collect(),
             (Op::Reopen(reopen), _) => BTreeSet::from([reopen.app]),
             (Op::Discard(app, ..), _) => BTreeSet::from([*app]),
+            // Nobody waits for it.
+            (Op::CountDuplicate(..), _) => BTreeSet::new(),
             (Op::RecordManual(resent), _) => {
                 let found = disk.look(|reading| endpoint(reading, resent.endpoint));
                 found.iter().map(|endpoint| endpoint.app).collect()

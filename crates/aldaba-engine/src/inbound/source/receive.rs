@@ -4,7 +4,7 @@ use super::{InboundError, InboundEvent, InspectedRequest, InspectionQueue, Loade
 use crate::intake::{FromSource, NewEvent, SendError, SendReceipt};
 use crate::{Engine, SourceCache};
 use aldaba_delivery::MessageId;
-use aldaba_store::{ApplicationRef, Error};
+use aldaba_store::{ApplicationRef, Done, Error};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -84,6 +84,10 @@ impl Engine {
         let (engine, source) = (self.clone(), source.clone());
         let receiving = tokio::spawn(async move {
             let reception = engine.accept_event(&source, event, body).await;
+            if let Ok(Reception::Duplicate(_) | Reception::Reopened(_)) = &reception {
+                let counted = Done::new(|_: Result<(), Error>| {});
+                engine.store().count_duplicate(source.org, engine.clock().now(), counted);
+            }
             engine.source_counters().count(source.id, engine.clock().now(), |counts| match &reception {
                 Ok(Reception::New(_)) => counts.received += 1,
                 Ok(Reception::Duplicate(_)) => counts.duplicates += 1,

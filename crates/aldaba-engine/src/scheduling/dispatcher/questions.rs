@@ -1,6 +1,7 @@
 //! Questions: what only the dispatcher's memory knows. The answers change nothing.
 
 use super::Dispatcher;
+use crate::SchedulerLoad;
 use crate::scheduling::scheduler::SchedulingProgress;
 use crate::scheduling::wait_reasons::{WaitQuestion, WaitReasons};
 use aldaba_delivery::{EndpointId, Timestamp};
@@ -16,6 +17,8 @@ pub(crate) enum SchedulingQuestion {
     Progress(oneshot::Sender<SchedulingProgress>),
     /// How many deliveries are in flight.
     InFlight(oneshot::Sender<usize>),
+    /// What is in memory.
+    Load(oneshot::Sender<SchedulerLoad>),
     /// Answered when every earlier input has been handled.
     Barrier(oneshot::Sender<()>),
     /// How many lanes there are, and how many deleted applications are remembered for them.
@@ -35,6 +38,7 @@ impl Dispatcher {
             }
             SchedulingQuestion::Progress(answer) => drop(answer.send(self.scheduler.progress(now))),
             SchedulingQuestion::InFlight(answer) => drop(answer.send(self.scheduler.in_flight())),
+            SchedulingQuestion::Load(answer) => drop(answer.send(self.scheduler.load())),
             SchedulingQuestion::Barrier(answer) => drop(answer.send(())),
             #[cfg(test)]
             SchedulingQuestion::Lanes(answer) => drop(answer.send(self.scheduler.memory())),

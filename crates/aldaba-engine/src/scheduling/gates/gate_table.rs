@@ -69,6 +69,11 @@ impl GateTable {
         }
     }
 
+    /// All gates, in no particular order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &TrackedGate> {
+        self.gates.values().map(|(_, tracked)| tracked)
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<GateKey>, &mut TrackedGate)> {
         self.gates.iter_mut().map(|(key, (_, tracked))| (key, tracked))
     }

@@ -142,6 +142,7 @@ pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     let resend = scene.audit(AuditAction::new("message.resend", &event.message.id));
     let (endpoint, message, attempt) = (event.deliveries[0].endpoint, event.message.id, scene.attempt());
     let resent = ManualRecord {
+        org: scene.org,
         endpoint,
         message,
         attempt,
@@ -151,8 +152,13 @@ pub async fn records_that_share_an_entry_leave_one_row(store: Arc<dyn Store>) {
     };
     ask(|done| scene.store.record_manual(resent.clone(), done)).await.unwrap();
     let elsewhere = scene.audit(AuditAction::new("message.resend", &event.message.id));
-    let nowhere =
-        ManualRecord { endpoint: scene.id(), audit: Some(elsewhere), attempt: scene.attempt(), ..resent };
+    let nowhere = ManualRecord {
+        org: scene.org,
+        endpoint: scene.id(),
+        audit: Some(elsewhere),
+        attempt: scene.attempt(),
+        ..resent
+    };
     ask(|done| scene.store.record_manual(nowhere, done)).await.unwrap();
     let cancelled = AuditEntry { count: 2, ..(*cancel).clone() };
     assert_eq!(log(&scene).await, [cancelled, (*resend).clone()]);

@@ -298,7 +298,7 @@ async fn reopen(
     wanting: &[EndpointId],
 ) -> Vec<(EndpointId, PendingDelivery)> {
     let (app, message, wanting) = (accept.app, accept.message.id, wanting.to_vec());
-    let reopen = ReopenEvent { app, message, wanting, now: at(50) };
+    let reopen = ReopenEvent { org: scene.org, app, message, wanting, now: at(50) };
     ask(|done| scene.store.reopen_event(reopen, done)).await.unwrap()
 }
 

@@ -19,6 +19,7 @@ pub async fn an_attempt_by_hand_settles_with_success_and_else_changes_nothing(st
         for (accept, _) in [&delivered, &dead, &missing] {
             let attempt = NewAttempt { trigger: Trigger::Manual, success, ..scene.attempt() };
             let resent = ManualRecord {
+                org: scene.org,
                 endpoint,
                 message: accept.message.id,
                 attempt: attempt.clone(),
@@ -91,7 +92,8 @@ pub async fn the_key_of_an_attempt_by_hand_is_kept_with_it_or_not_at_all(store: 
     for (endpoint, digest, kept) in [(endpoint, 3, true), (scene.id(), 4, false)] {
         let (attempt, idempotency) = (by_hand(), used(digest));
         let id = attempt.id;
-        let resent = ManualRecord { endpoint, message, attempt, at: at(9), audit: None, idempotency };
+        let resent =
+            ManualRecord { org: scene.org, endpoint, message, attempt, at: at(9), audit: None, idempotency };
         ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
         assert_eq!(attempt_of(app, digest).await.unwrap(), kept.then_some(id));
     }

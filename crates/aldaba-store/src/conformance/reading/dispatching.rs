@@ -236,7 +236,8 @@ pub async fn what_is_sent_elsewhere_by_hand_changes_no_record(store: Arc<dyn Sto
     // Somebody sends all of it to the other address, and the dispatches to the endpoint; then all of it once more.
     let by_hand = async |message: MessageId, endpoint| {
         let (attempt, audit) = (NewAttempt { trigger: Trigger::Manual, ..scene.attempt() }, None);
-        let resent = ManualRecord { endpoint, message, attempt, at: at(10), audit, idempotency: None };
+        let resent =
+            ManualRecord { org: scene.org, endpoint, message, attempt, at: at(10), audit, idempotency: None };
         ask(|done| scene.store.record_manual(resent, done)).await.unwrap();
     };
     let endpoint = tenant.endpoints[0].id;

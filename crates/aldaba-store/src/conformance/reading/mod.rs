@@ -4,4 +4,5 @@ pub mod deliveries;
 pub mod dispatching;
 pub mod history;
 pub mod lists;
+pub mod organizations;
 pub mod statistics;

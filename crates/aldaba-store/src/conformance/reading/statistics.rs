@@ -85,6 +85,7 @@ pub async fn attempts_by_hand_are_counted_too(store: Arc<dyn Store>) {
     scene.accepted(&event).await;
     let attempt = NewAttempt { trigger: Trigger::Manual, event_type: "b".into(), ..scene.attempt() };
     let resent = ManualRecord {
+        org: scene.org,
         endpoint: tenant.endpoints[0].id,
         message: event.message.id,
         attempt,

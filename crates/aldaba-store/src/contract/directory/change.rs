@@ -1,11 +1,11 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, Notice, NoticeNumber, OwnPolicy,
-    OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
+    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice,
+    NoticeNumber, OwnPolicy, OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
 };
 use aldaba_delivery::{
-    ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
+    AlertId, ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
 };
 
 /// A change of the directory, or of what somebody wants to be forgotten. Each of the directory raises the
@@ -176,6 +176,20 @@ pub enum Change {
         app: AppId,
         at: Timestamp,
     },
+    /// Rules have fired, or are resolved.
+    WriteAlerts {
+        fired: Vec<Alert>,
+        resolved: Vec<(AlertId, Timestamp)>,
+        notices: Vec<Notice>,
+        mails: Vec<NewMail>,
+    },
+    /// Somebody has taken note of an alert. One that is resolved, or that was noted before, stays as it is.
+    AcknowledgeAlert {
+        org: OrgId,
+        alert: AlertId,
+        at: Timestamp,
+        by: String,
+    },
     /// Stores a small value of the installation, in the place of the one before.
     PutSetting {
         name: &'static str,
@@ -212,7 +226,16 @@ impl Change {
             | Self::UpdateEndpoint { notices, .. }
             | Self::ResumeEndpoint { notices, .. }
             | Self::DeleteEndpoint { notices, .. }
-            | Self::ReplaceSecrets { notices, .. } => notices,
+            | Self::ReplaceSecrets { notices, .. }
+            | Self::WriteAlerts { notices, .. } => notices,
+            _ => &[],
+        }
+    }
+
+    /// What is to be queued with it, if it is made.
+    pub fn mails(&self) -> &[NewMail] {
+        match self {
+            Self::WriteAlerts { mails, .. } => mails,
             _ => &[],
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::operations::stored::{assignments, columns, insert_with, parameters, stored};
 use crate::operations::transaction::{ReadingExt, statements, values};
-use crate::operations::{Reading, Result, Transaction, api_key, endpoint, lists, source};
+use crate::operations::{Reading, Result, Transaction, alert, api_key, endpoint, lists, source};
 use crate::{Application, ApplicationRef, Changed, Order, Page, Tenant};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 
@@ -78,6 +78,7 @@ pub(crate) fn delete(tx: &dyn Transaction, app: AppId, at: Timestamp) -> Result<
         return Ok(Changed::NotFound);
     }
     api_key::revoke_of_application(tx, app)?;
+    alert::resolve_of_application(tx, app, at)?;
     Ok(Changed::done())
 }
 

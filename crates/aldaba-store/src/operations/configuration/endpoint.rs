@@ -5,7 +5,9 @@ use crate::operations::stored::{
     ColumnName, Stored, assignments, columns, insert, parameters, stored, width,
 };
 use crate::operations::transaction::{ReadingExt, Value, statements, values};
-use crate::operations::{Reading, Result, Rules, Transaction, application, health, lists, policy, profile};
+use crate::operations::{
+    Reading, Result, Rules, Transaction, alert, application, health, lists, policy, profile,
+};
 use crate::{
     Changed, Endpoint, EndpointConfig, Fence, LastError, Order, OrderingObstacle, Page, ResourceKey,
     Subscription,
@@ -160,6 +162,7 @@ fn refusal(reading: &dyn Reading, endpoint: &Endpoint) -> Result<Option<Changed>
 
 pub(crate) fn update(
     tx: &dyn Transaction,
+    rules: Rules,
     endpoint: &Endpoint,
     was: &Fence,
     resume: bool,
@@ -179,7 +182,8 @@ pub(crate) fn update(
     parameters.extend([endpoint.sealed.value(), endpoint.updated_at.value(), endpoint.id.value()]);
     tx.execute(&UPDATE, &parameters)?;
     if let Some((health, cause)) = endpoint.after_controls_change(&before, resume) {
-        health::by_operator(tx, &before, endpoint.config.disabled, &health, cause, endpoint.updated_at)?;
+        let off = endpoint.config.disabled;
+        health::by_operator(tx, rules, &before, off, (&health, cause), endpoint.updated_at)?;
     }
     application::raise_version(tx, endpoint.app)?;
     Ok(Changed::done())
@@ -212,6 +216,7 @@ pub(crate) fn delete(
     if tx.execute(&DELETE, values![endpoint, app, at])? == 0 {
         return Ok(Changed::NotFound);
     }
+    alert::resolve_of_endpoint(tx, endpoint, at)?;
     application::raise_version(tx, app)?;
     Ok(Changed::Done { removed: vec![endpoint] })
 }

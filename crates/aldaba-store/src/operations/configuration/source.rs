@@ -207,6 +207,6 @@ pub(crate) fn reopen(
         let waiting = replay::open_round(tx, numbers, (endpoint, reopen.message), settled, when)?;
         opened.push((endpoint, waiting));
     }
-    counters.opened(opened.len());
+    counters.opened(reopen.org, reopen.now, opened.len());
     Ok(opened)
 }

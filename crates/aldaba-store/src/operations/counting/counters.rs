@@ -1,19 +1,19 @@
 //! Counters per endpoint and minute, and how many deliveries wait, so that nothing ever has to count
 //! raw rows. They are summed up in memory over a batch and written in the same commit as what they
-//! count.
+//! count. What is counted of organizations is written a little later (`live.rs`).
 
 use crate::operations::column::{Parameter, count};
 use crate::operations::quota::MessageCounts;
-use crate::operations::transaction::{statements, values};
-use crate::operations::{Result, Statement, Transaction, statistics};
-use crate::{Accept, Hour, ManualRecord, NewAttempt, Record};
-use aldaba_delivery::{AppId, Ending, EndpointId, Timestamp};
+use crate::operations::transaction::statements;
+use crate::operations::{Result, Statement, Transaction, organizations, statistics};
+use crate::{Accept, CountKind, Hour, ManualRecord, NewAttempt, OrganizationCounts, Record};
+use aldaba_delivery::{AppId, Ending, EndpointId, OrgId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The columns of `endpoint_minute` that are added up, in the order of [`Minute::counts`].
-pub(crate) const COLUMNS: [&str; 18] = [
+pub(crate) const COLUMNS: [&str; 24] = [
     "attempts",
     "successes",
     "retries",
@@ -32,6 +32,12 @@ pub(crate) const COLUMNS: [&str; 18] = [
     "within_10000",
     "within_30000",
     "slower",
+    "no_answer",
+    "status_1xx",
+    "status_2xx",
+    "status_3xx",
+    "status_4xx",
+    "status_5xx",
 ];
 const ATTEMPTS: usize = 0;
 const SUCCESSES: usize = 1;
@@ -39,11 +45,12 @@ const RETRIES: usize = 2;
 const DELIVERED: usize = 3;
 const DEAD: usize = 4;
 const HISTOGRAM: usize = 5;
+/// Attempts without an answer, then those with an answer by the class of its status.
+const ANSWERS: usize = 18;
 /// The upper bounds of the histogram, in milliseconds; what is above them all is `slower`.
 const WITHIN_MILLIS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000];
 
 statements! {
-    ADD_WAITING = "UPDATE total SET value = value + ?1 WHERE name = 'waiting'";
     ADD_MINUTE = add("endpoint_minute", "minute");
     ADD_HOUR = add("endpoint_hour", "hour");
 }
@@ -64,12 +71,20 @@ impl TypeCounts {
     }
 }
 
+/// What a batch has counted that goes on in memory once it is on disk.
+#[derive(Clone, Debug, Default)]
+pub struct BatchCounts {
+    pub types: TypeCounts,
+    /// By organization and minute.
+    pub organizations: BTreeMap<(OrgId, i64), OrganizationCounts>,
+    /// How many more deliveries wait than before the batch.
+    pub waiting: BTreeMap<OrgId, i64>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     minutes: BTreeMap<(EndpointId, i64), Minute>,
-    pub types: TypeCounts,
-    /// How many more deliveries wait than before the batch.
-    waiting: i64,
+    pub batch: BatchCounts,
     /// Of the day, by whose they are.
     pub messages: MessageCounts,
 }
@@ -84,48 +99,72 @@ impl Minute {
         self.counts[ATTEMPTS] += 1;
         self.counts[SUCCESSES] += i64::from(attempt.success);
         self.counts[HISTOGRAM + bucket(attempt.duration)] += 1;
+        self.counts[ANSWERS + status_class(attempt.status_code)] += 1;
     }
+}
+
+fn minute_of(at: Timestamp) -> i64 {
+    at.millis().div_euclid(60_000)
 }
 
 impl Counters {
     pub fn accepted(&mut self, accept: &Accept) {
-        let waiting = accept.deliveries.iter().filter(|delivery| delivery.skipped.is_none());
-        self.waiting += count(waiting.count());
+        let waiting = accept.deliveries.iter().filter(|delivery| delivery.skipped.is_none()).count();
+        self.organization(accept.org, accept.message.created_at).accepted(accept, waiting);
+        self.waiting(accept.org, count(waiting));
     }
 
     /// So many deliveries wait again.
-    pub fn opened(&mut self, deliveries: usize) {
-        self.waiting += count(deliveries);
+    pub fn opened(&mut self, org: OrgId, at: Timestamp, deliveries: usize) {
+        if deliveries > 0 {
+            self.organization(org, at).count(CountKind::Deliveries, deliveries as u64);
+            self.waiting(org, count(deliveries));
+        }
+    }
+
+    /// An event of a source was received before.
+    pub fn duplicate(&mut self, org: OrgId, at: Timestamp) {
+        self.organization(org, at).count(CountKind::InboundDuplicates, 1);
     }
 
     pub fn resent(&mut self, app: AppId, resent: &ManualRecord) {
-        let minute = resent.at.millis().div_euclid(60_000);
-        self.minutes.entry((resent.endpoint, minute)).or_default().attempted(&resent.attempt);
-        self.types.attempted(app, resent.at, &resent.attempt);
+        self.minutes.entry((resent.endpoint, minute_of(resent.at))).or_default().attempted(&resent.attempt);
+        self.organization(resent.org, resent.at).resent(resent);
+        self.batch.types.attempted(app, resent.at, &resent.attempt);
     }
 
-    pub fn recorded(&mut self, record: &Record) {
-        let minute = record.at.millis().div_euclid(60_000);
-        let sums = self.minutes.entry((record.endpoint, minute)).or_default();
+    pub fn recorded(&mut self, org: OrgId, record: &Record) {
+        let sums = self.minutes.entry((record.endpoint, minute_of(record.at))).or_default();
         if let Some(attempt) = &record.attempt {
             sums.attempted(attempt);
         }
         let counts = &mut sums.counts;
         let ending = record.transition.ending();
-        self.waiting -= i64::from(ending.is_some());
         match ending {
             None => counts[RETRIES] += i64::from(record.counts()),
             Some(Ending::Delivered) => counts[DELIVERED] += 1,
             Some(Ending::Dead(_)) => counts[DEAD] += 1,
         }
+        self.organization(org, record.at).recorded(record);
+        if ending.is_some() {
+            self.waiting(org, -1);
+        }
         if let Some(attempt) = &record.attempt {
-            self.types.attempted(record.app, record.at, attempt);
+            self.batch.types.attempted(record.app, record.at, attempt);
         }
     }
 
+    fn organization(&mut self, org: OrgId, at: Timestamp) -> &mut OrganizationCounts {
+        self.batch.organizations.entry((org, minute_of(at))).or_default()
+    }
+
+    fn waiting(&mut self, org: OrgId, more: i64) {
+        *self.batch.waiting.entry(org).or_default() += more;
+    }
+
     pub fn write(&self, tx: &dyn Transaction) -> Result<()> {
-        if self.waiting != 0 {
-            tx.execute(&ADD_WAITING, values![self.waiting])?;
+        for (org, more) in self.batch.waiting.iter().filter(|(_, more)| **more != 0) {
+            organizations::add_waiting(tx, *org, *more)?;
         }
         self.messages.write(tx)?;
         if self.minutes.is_empty() {
@@ -165,18 +204,31 @@ fn bucket(duration: Duration) -> usize {
     WITHIN_MILLIS.iter().take_while(over).count()
 }
 
+/// 0 for no answer, otherwise the first digit of the status.
+fn status_class(status: Option<u16>) -> usize {
+    usize::from(status.map_or(0, |status| (status / 100).clamp(1, 5)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_histogram_has_a_column_for_every_bound_and_one_beyond() {
-        assert_eq!(COLUMNS.len(), HISTOGRAM + WITHIN_MILLIS.len() + 1);
+        assert_eq!(ANSWERS, HISTOGRAM + WITHIN_MILLIS.len() + 1);
         for (column, bound) in COLUMNS[HISTOGRAM..].iter().zip(WITHIN_MILLIS) {
             assert_eq!(*column, format!("within_{bound}"));
         }
         assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::from_millis(5))], "within_5");
         assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::from_micros(5001))], "within_10");
         assert_eq!(COLUMNS[HISTOGRAM + bucket(Duration::MAX)], "slower");
+    }
+    #[test]
+    fn each_class_of_answers_has_a_column() {
+        let column = |status| COLUMNS[ANSWERS + status_class(status)];
+        assert_eq!(column(None), "no_answer");
+        assert_eq!((column(Some(204)), column(Some(503))), ("status_2xx", "status_5xx"));
+        assert_eq!((column(Some(101)), column(Some(999))), ("status_1xx", "status_5xx"));
+        assert_eq!(COLUMNS.len(), ANSWERS + 6);
     }
 }

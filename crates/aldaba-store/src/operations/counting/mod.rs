@@ -1,5 +1,7 @@
 //! Counters of attempts, deliveries and messages, and their sums.
 
 pub(crate) mod counters;
+pub(crate) mod live;
+pub(crate) mod organizations;
 pub(crate) mod quota;
 pub(crate) mod statistics;

@@ -4,7 +4,7 @@ use crate::operations::column::{Parameter, count};
 use crate::operations::endpoint;
 use crate::operations::stored::{assignments, columns, parameters, stored, width};
 use crate::operations::transaction::{ReadingExt, statements, values};
-use crate::operations::{Reading, Result, Transaction, replay};
+use crate::operations::{Reading, Result, Rules, Transaction, alert, replay};
 use crate::{
     Changed, Endpoint, HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, NewAttempt, Order, Page,
     Record, Replay,
@@ -30,19 +30,27 @@ statements! {
     );
 }
 
-/// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since.
-pub(crate) fn after_attempt(tx: &dyn Transaction, record: &Record, made: &Health) -> Result<()> {
+/// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since. Returns whether it is
+/// written as it was made.
+pub(crate) fn after_attempt(
+    tx: &dyn Transaction,
+    rules: Rules,
+    record: &Record,
+    made: &Health,
+) -> Result<bool> {
     let before = tx.one::<(Health, bool)>(&BEFORE, values![record.endpoint])?;
-    let Some((before, disabled)) = before else { return Ok(()) };
+    let Some((before, disabled)) = before else { return Ok(false) };
     let health = made.reconciled(&before);
     if health == before {
-        return Ok(());
+        return Ok(false);
     }
     set(tx, record.endpoint, &health)?;
+    alert::after_health(tx, rules, record.endpoint, record.at, (&before, &health))?;
     let detail = record.attempt.as_ref().map_or("", |attempt| &attempt.error);
     let cause = ConditionCause::of_attempt(health.status);
     let (was, became) = (before.lasting_condition(disabled), health.lasting_condition(disabled));
-    note(tx, record.endpoint, record.at, (was, became), cause, detail)
+    note(tx, record.endpoint, record.at, (was, became), cause, detail)?;
+    Ok(health == *made)
 }
 
 pub(crate) fn set_last_error(tx: &dyn Transaction, endpoint: EndpointId, attempt: &NewAttempt) -> Result<()> {
@@ -53,8 +61,8 @@ pub(crate) fn set_last_error(tx: &dyn Transaction, endpoint: EndpointId, attempt
 /// Makes an endpoint active that is not, and starts a replay of what has died since its outage began.
 pub(crate) fn resume(
     tx: &dyn Transaction,
-    app: AppId,
-    endpoint: EndpointId,
+    rules: Rules,
+    (app, endpoint): (AppId, EndpointId),
     at: Timestamp,
     recovery: Option<&Replay>,
 ) -> Result<Changed> {
@@ -68,7 +76,8 @@ pub(crate) fn resume(
     if recovery.is_some() && !replay::has_room(tx, app)? {
         return Ok(Changed::TooMany);
     }
-    by_operator(tx, &before, before.config.disabled, &resumed, Some(ConditionCause::Resumed), at)?;
+    let cause = Some(ConditionCause::Resumed);
+    by_operator(tx, rules, &before, before.config.disabled, (&resumed, cause), at)?;
     let failing_since = before.health.outage_began();
     let recovery = match recovery.zip(failing_since) {
         Some((planned, began)) => replay::recover(tx, planned, began)?,
@@ -80,13 +89,14 @@ pub(crate) fn resume(
 /// Writes what a person has made of an endpoint's health. `cause`: for its history, where it is noted there.
 pub(crate) fn by_operator(
     tx: &dyn Transaction,
+    rules: Rules,
     before: &Endpoint,
     disabled: bool,
-    health: &Health,
-    cause: Option<ConditionCause>,
+    (health, cause): (&Health, Option<ConditionCause>),
     at: Timestamp,
 ) -> Result<()> {
     set(tx, before.id, health)?;
+    alert::after_health(tx, rules, before.id, at, (&before.health, health))?;
     let Some(cause) = cause else { return Ok(()) };
     let was = before.health.lasting_condition(before.config.disabled);
     note(tx, before.id, at, (was, health.lasting_condition(disabled)), cause, "")

@@ -4,7 +4,7 @@
 use crate::operations::codes::StoredState;
 use crate::operations::endpoint::NOT_DELETED;
 use crate::operations::transaction::{ReadingExt, statements, values};
-use crate::operations::{Batch, Result, Transaction, audit, gate, health, keys, notice};
+use crate::operations::{Batch, Result, Transaction, audit, gate, health, keys, mail, notice};
 use crate::{IdempotencyKey, ManualRecord, NewAttempt, Record, Recorded, Seq};
 use aldaba_delivery::{AppId, Ending, EndpointId, MessageId, Reason, Transition};
 
@@ -18,6 +18,7 @@ statements! {
     );
     OWNER = "SELECT endpoint.app FROM endpoint JOIN message ON message.app = endpoint.app AND message.id = ?1
         WHERE endpoint.id = ?2";
+    ORGANIZATION = "SELECT org FROM endpoint WHERE id = ?1";
     NEWEST = "SELECT seq, state FROM delivery WHERE message = ?1 AND endpoint = ?2 ORDER BY seq DESC LIMIT 1";
     DELIVER = "UPDATE delivery SET state = 1, settled_at = ?2, reason = NULL, discarded = 0 WHERE seq = ?1";
     REMOVE_DEAD = "DELETE FROM dead_letter WHERE seq = ?1";
@@ -66,8 +67,12 @@ fn change_if_unchanged(tx: &dyn Transaction, record: &Record) -> Result<bool> {
 /// the audit log, the key of its request and the counters.
 fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let tx = batch.tx;
-    if let Some(health) = &record.health {
-        health::after_attempt(tx, record, health)?;
+    let is_health_kept = match &record.health {
+        Some(health) => health::after_attempt(tx, batch.rules, record, health)?,
+        None => false,
+    };
+    if is_health_kept && !record.mails.is_empty() {
+        mail::keep(tx, batch.numbers, &record.mails)?;
     }
     if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.is_own_failure()) {
         health::set_last_error(tx, record.endpoint, attempt)?;
@@ -87,7 +92,13 @@ fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     if let (Some(key), Some(attempt)) = (&record.idempotency, &record.attempt) {
         keep_key(tx, record.app, key, attempt)?;
     }
-    batch.counters.recorded(record);
+    let org = match record.org {
+        Some(org) => Some(org),
+        None => tx.one(&ORGANIZATION, values![record.endpoint])?,
+    };
+    if let Some(org) = org {
+        batch.counters.recorded(org, record);
+    }
     Ok(())
 }
 

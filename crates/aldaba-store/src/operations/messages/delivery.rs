@@ -60,7 +60,6 @@ statements! {
     ONE = format!("SELECT {COLUMNS} FROM delivery WHERE seq = ?1");
     OF_MESSAGE = format!("SELECT {COLUMNS} FROM delivery WHERE message = ?1 ORDER BY seq");
     WAITING = format!("SELECT {WAITING_COLUMNS} FROM delivery WHERE seq = ?1");
-    TOTAL_WAITING = "SELECT value FROM total WHERE name = 'waiting'";
     DEAD_LETTER_TYPE = "SELECT event_type FROM dead_letter WHERE seq = ?1";
     LAST_ATTEMPT = "SELECT id, started_at, duration, status_code, error FROM attempt
         WHERE message = ?1 AND seq = ?2 ORDER BY id DESC LIMIT 1";
@@ -90,11 +89,6 @@ pub(crate) fn of_message(reading: &dyn Reading, message: MessageId) -> Result<Ve
 
 pub(crate) fn waiting(reading: &dyn Reading, seq: Seq) -> Result<Option<PendingDelivery>> {
     reading.one(&WAITING, values![seq])
-}
-
-/// How many deliveries wait, in all.
-pub(crate) fn total_waiting(reading: &dyn Reading) -> Result<u64> {
-    Ok(u64::try_from(reading.number(&TOTAL_WAITING, values![])?).unwrap_or(0))
 }
 
 pub(crate) fn is_in_dead_letter(reading: &dyn Reading, seq: Seq) -> Result<bool> {

@@ -54,7 +54,7 @@ pub(crate) fn step(
         opened.push(open_round(tx, numbers, (replay.endpoint, message), settled, when)?);
         Ok(opened.len() < open)
     })?;
-    counters.opened(opened.len());
+    counters.opened(replay.org, step.now, opened.len());
     replay.reached = walk.reached.or(replay.reached);
     replay.looked_at += walk.messages;
     replay.opened += opened.len() as u64;

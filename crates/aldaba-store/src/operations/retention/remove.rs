@@ -4,8 +4,8 @@ use super::search::{self, ExpiredItem, SettledPosition};
 use super::{Removal, Removed};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    BULK_SLICE, Monotonic, Result, Slice, Transaction, audit, endpoint, gate, health, keys, message, replay,
-    statistics, token,
+    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, gate, health, keys, mail,
+    message, replay, statistics, token,
 };
 use crate::{RemovedCounts, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};
@@ -81,6 +81,7 @@ impl Remover<'_> {
             ExpiredItem::Replay(id, before) => {
                 counts.replays += replay::remove_ended(tx, *id, *before)? as u64;
             }
+            ExpiredItem::Alert(id) => counts.alerts += alert::remove(tx, *id)? as u64,
             ExpiredItem::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,
             ExpiredItem::RevokedToken(mark, before) => {
                 counts.revocations += token::remove_revoked(tx, mark, *before)? as u64;
@@ -150,6 +151,7 @@ impl Remover<'_> {
         if search::is_endpoint_unused(self.tx, endpoint)? {
             self.counts.endpoints += self.tx.execute(&REMOVE_ENDPOINT, values![endpoint])? as u64;
             health::forget_changes(self.tx, endpoint)?;
+            mail::forget_endpoint(self.tx, endpoint)?;
         }
         Ok(())
     }
@@ -159,6 +161,7 @@ impl Remover<'_> {
             self.counts.applications += self.tx.execute(&REMOVE_APPLICATION, values![app])? as u64;
             self.counts.revocations += token::remove_cuts_of_application(self.tx, app)? as u64;
             statistics::remove_of_application(self.tx, app)?;
+            mail::forget_application(self.tx, app)?;
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 use crate::operations::column::from_row;
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    Reading, Result, Statement, application, audit, gate, keys, replay, statistics, token,
+    Reading, Result, Statement, alert, application, audit, gate, keys, replay, statistics, token,
 };
 use crate::{Hour, KeptEndpoint, PortalExpiry, RemovedCredential, RetentionBudget, Seq};
-use aldaba_delivery::{AppId, AuditId, EndpointId, GateKey, MessageId, ReplayId, Timestamp};
+use aldaba_delivery::{AlertId, AppId, AuditId, EndpointId, GateKey, MessageId, ReplayId, Timestamp};
 
 /// The position of a settled delivery in the order of the ends. Two deliveries never share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,8 @@ pub enum ExpiredItem {
     Application(AppId),
     /// A row of the audit log.
     Audit(AuditId),
+    /// A resolved alert.
+    Alert(AlertId),
     /// What says of a token that it counts no longer, if the token would have ended before this moment.
     RevokedToken([u8; 32], Timestamp),
     /// The same of portal tokens.
@@ -107,6 +109,8 @@ pub enum Search {
     Replays(Timestamp),
     /// Rows of the audit log from before a moment, the oldest first.
     Audit(Timestamp),
+    /// Alerts that were resolved before a moment, and those that are too many.
+    Alerts(Timestamp),
     /// Ended tokens that would have ended before a moment anyway.
     Revocations(Timestamp),
 }
@@ -137,6 +141,7 @@ impl Search {
             }
             Self::Gates(before) => gate::old(reading, *before, limit),
             Self::Replays(before) => replay::ended(reading, *before, limit),
+            Self::Alerts(before) => alert::old(reading, *before, limit),
             Self::Audit(before) => audit::old(reading, *before, limit),
             Self::Revocations(before) => token::needless(reading, *before, limit),
         }?;

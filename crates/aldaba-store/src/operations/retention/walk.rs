@@ -165,6 +165,7 @@ impl RetentionWalk {
             Search::Replays(now.before(rules.replays)),
             Search::Applications { after: None },
             Search::Audit(now.before(rules.audit)),
+            Search::Alerts(now.before(rules.alerts)),
             Search::Revocations(surely_past),
         ];
         [Task::Endpoints { after: None, application: Vec::new() }]

@@ -3,7 +3,7 @@
 
 use super::{filters, names};
 use crate::operations::transaction::{Result, Value};
-use crate::{Error, HealthChangeNumber, Hour, NoticeNumber, Seq};
+use crate::{Error, HealthChangeNumber, Hour, MailNumber, NoticeNumber, Seq};
 use aldaba_delivery::{Filter, Id, IdKind, Origin, Timestamp};
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -149,7 +149,7 @@ macro_rules! numbers {
         }
     )+};
 }
-numbers! { Seq HealthChangeNumber NoticeNumber Hour }
+numbers! { Seq HealthChangeNumber NoticeNumber MailNumber Hour }
 
 /// Types that are written as one value.
 macro_rules! parameters {

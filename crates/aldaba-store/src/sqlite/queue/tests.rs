@@ -68,7 +68,7 @@ impl Scene {
     /// How many of each class the next batch has.
     fn take(&self) -> [usize; Class::ALL.len()] {
         let mut counts = [0; Class::ALL.len()];
-        for op in self.queue.take().unwrap().ops {
+        for op in self.queue.take(None).unwrap().ops {
             counts[op.class() as usize] += 1;
         }
         counts
@@ -265,6 +265,7 @@ fn message(deliveries: usize) -> (Op, Reply) {
         job: None,
     };
     let accept = crate::Accept {
+        org: aldaba_delivery::OrgId::from_bytes([4; 20]),
         app,
         version: 1,
         message,

@@ -20,6 +20,7 @@ use aldaba_store::{Application, ApplicationRef, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Applications in the document.
@@ -66,7 +67,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
             .named("v1.application.patch-alert-email", "Sets the mail address for alerts of an application")
             .takes::<AlertEmailIn>()
-            .answers_nothing()
+            .answers::<AlertEmailOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
             .named("v1.application.delete", "Deletes an application and its endpoints")
@@ -81,6 +82,19 @@ struct AlertEmailIn {
     /// Null: nobody.
     #[schema(max_length = 254)]
     email: Option<String>,
+}
+
+/// Where the people of an application are told of trouble.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AlertEmailOut {
+    /// Null: nobody is told.
+    email: Option<String>,
+    /// Whether the server can send mails.
+    mail_configured: bool,
+    /// What to do where it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 example!(AlertEmailIn, {"email": "people@example.com"});
@@ -287,12 +301,19 @@ async fn patch(
     Ok(json::answer(status, &render(&application)))
 }
 
+/// Says that the server sends no mails, if it does not.
+pub(crate) fn no_mail_note(api: &Api) -> Option<&'static str> {
+    let note =
+        "The address is stored, and nothing is sent to it: no mail server is configured (ALDABA_SMTP_URL)";
+    (!api.engine.sends_mails()).then_some(note)
+}
+
 async fn set_alert_email(
     State(api): State<Api>,
     caller: Caller,
     Ids(key): Ids<String>,
     pending: Pending,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
     api.ask(&caller).application(&key).await?;
     let mut fields = pending.read().await?.text().fields()?;
     fields.refuse_others(&["email"]);
@@ -304,7 +325,12 @@ async fn set_alert_email(
         let current = api.ask(&caller).application(&key).await?;
         match api.directory(&caller).set_alert_email(&current, email.clone()).await {
             Err(ChangeError::Unsettled) => retry.wait().await?,
-            changed => return changed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into),
+            changed => {
+                changed?;
+                let note = no_mail_note(&api);
+                let answer = AlertEmailOut { email, mail_configured: note.is_none(), note };
+                return Ok(json::answer(StatusCode::OK, &answer));
+            }
         }
     }
 }

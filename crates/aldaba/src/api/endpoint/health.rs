@@ -155,7 +155,7 @@ pub(crate) async fn resume(
         changed: outage.is_some(),
         failing_since: outage.as_ref().and_then(|outage| outage.failing_since),
         task: outage.and_then(|outage| outage.recovery).as_ref().map(replay::render),
-        endpoint: render_endpoint(&endpoint),
+        endpoint: render_endpoint(&api, &endpoint),
     };
     Ok(json::answer(StatusCode::OK, &resumed))
 }

@@ -1,5 +1,6 @@
 use super::body::{Offer, checked, patched, turns_off_again, whole};
 use super::health;
+use crate::api::application::no_mail_note;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
@@ -62,9 +63,15 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-pub(crate) fn render(endpoint: &Endpoint) -> aldaba_api::Endpoint {
+pub(crate) fn render(api: &Api, endpoint: &Endpoint) -> aldaba_api::Endpoint {
     let state = EndpointState {
         id: endpoint.id.to_string(),
+        owner_email_note: endpoint
+            .config
+            .owner_email
+            .as_ref()
+            .and_then(|_| no_mail_note(api))
+            .map(str::to_owned),
         blocked: endpoint.is_blocked(),
         status: if endpoint.health.status == HealthStatus::Failed { "failed" } else { "active" }.into(),
         failure_count: endpoint.health.failure_count,
@@ -99,7 +106,7 @@ pub(crate) async fn create(
     let uid = new.config.uid.clone();
     match api.directory(&caller).create_endpoint(application.by_id(), new, once).await {
         Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)) => {
-            Ok(json::answer(StatusCode::CREATED, &render(&made)))
+            Ok(json::answer(StatusCode::CREATED, &render(&api, &made)))
         }
         Err(error) => Err(api
             .refusal(&caller, error, Subject::Endpoint { app: application.id, endpoint: None }, uid)
@@ -116,7 +123,7 @@ pub(crate) async fn list(
     let application = api.ask(&caller).application(&key).await?;
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
     let found = application.endpoints(page, order).await?;
-    Ok(query.list(found, false, |endpoint| endpoint.id).render(render))
+    Ok(query.list(found, false, |endpoint| endpoint.id).render(|endpoint| render(&api, endpoint)))
 }
 
 pub(crate) async fn show(
@@ -125,7 +132,7 @@ pub(crate) async fn show(
     Ids(keys): Ids<(String, String)>,
 ) -> Result<Response, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
-    Ok(json::answer(StatusCode::OK, &render(&endpoint)))
+    Ok(json::answer(StatusCode::OK, &render(&api, &endpoint)))
 }
 
 /// A change of an endpoint, or what makes it.
@@ -238,7 +245,7 @@ pub(crate) async fn patch(
     let change = EndpointRequest::Patch(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once: None, change };
     let (status, changed) = replace(&api, &change).await?;
-    Ok(json::answer(status, &render(&changed)))
+    Ok(json::answer(status, &render(&api, &changed)))
 }
 
 /// Replaces the configuration of an endpoint, or creates it. Secret and headers stay.
@@ -256,7 +263,7 @@ pub(crate) async fn put(
     let change = EndpointRequest::Put(pending.read().await?.text().parse(true)?);
     let change = EndpointChange { api: &api, caller: &caller, app, key, once, change };
     let (status, changed) = replace(&api, &change).await?;
-    Ok(json::answer(status, &render(&changed)))
+    Ok(json::answer(status, &render(&api, &changed)))
 }
 
 pub(crate) async fn delete(

@@ -13,8 +13,7 @@ macro_rules! codes {
 
         impl Code {
             /// In the order in which `docs/errors.md` lists them.
-            #[cfg(test)]
-            const ALL: &[Self] = &[$(Self::$variant,)+];
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The code's text in a response.
             pub(crate) fn name(self) -> &'static str {

@@ -4,6 +4,7 @@ pub(crate) use aldaba_api::read::{Problem, Problems};
 
 use super::code::Code;
 use crate::api::request::json;
+use crate::metrics::Refusal;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
 use aldaba_store::{ApiKey, Error as StoreError, OrderingObstacle, QuotaOf, Replay, Source};
@@ -403,8 +404,10 @@ impl From<Error> for Part {
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
+        let (ErrorBody::Plain { code, .. } | ErrorBody::Problems { code, .. }) = self.body;
         let body = serde_json::to_vec(&self.body).unwrap_or_default();
         let mut response = (self.status, body).into_response();
+        response.extensions_mut().insert(Refusal(code));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(seconds) = self.retry_after {

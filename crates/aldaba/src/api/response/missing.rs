@@ -26,6 +26,7 @@ impl From<Missing> for Error {
 
 pub(crate) fn text(missing: Missing) -> &'static str {
     match missing {
+        Missing::Alert => "There is no such alert; GET /api/v1/alert lists them",
         Missing::ApiKey => "There is no such API key; GET /api/v1/api-key lists them",
         Missing::Application => "There is no such application; GET /api/v1/app lists them",
         Missing::CallerApplication => "There is no such application as the one that the token or key is for",

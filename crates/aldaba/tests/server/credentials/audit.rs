@@ -50,6 +50,7 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.message.expunge-content", "message.expunge"),
     ("v1.message-attempt.expunge-content", "attempt.expunge"),
     ("v1.host.release", "host.release"),
+    ("v1.alert.acknowledge", "alert.acknowledge"),
     ("v1.policy.create", "policy.create"),
     ("v1.policy.update", "policy.update"),
     ("v1.policy.delete", "policy.delete"),

@@ -1,5 +1,6 @@
 //! Endpoints: their configuration and their deliveries.
 
+mod alerts;
 pub(crate) mod egress;
 pub(crate) mod examples;
 pub(crate) mod explain;

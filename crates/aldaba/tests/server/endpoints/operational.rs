@@ -162,6 +162,8 @@ async fn the_servers_own_events_are_among_the_event_types_of_the_management_orga
     client.put("/event-type/other", r#"{"description": ""}"#).await.expect(201);
     client.put("/event-type/endpoint.updated", r#"{"description": "mine"}"#).await.expect(201);
     let own = [
+        "alert.firing",
+        "alert.resolved",
         "endpoint.created",
         "endpoint.deleted",
         "endpoint.disabled",

@@ -71,8 +71,8 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
     let delivery = text(&client.get(&format!("/app/{app}/delivery")).await.expect(200)["data"][0]["id"]);
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     let task = client.post(&format!("/app/{app}/endpoint/{endpoint}/bulk-replay"), since).await.expect(202);
-    let policy =
-        r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 2}}"#;
+    let policy = r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1},
+            "endpointFails": {"type": "whenExhausted"}}"#;
     client.post("/policy", policy).await.expect(201);
     let profile = json!({"name": "theirs", "headers": {"x-a": "b"}}).to_string();
     client.post("/profile", profile).await.expect(201);
@@ -92,7 +92,13 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
         .send(Method::POST, &format!("//{door}"), &[("webhook-id", "theirs")], "{}".into())
         .await
         .expect(200);
+    let failing = text(&client.post("/app", r#"{"name": "b"}"#).await.expect(201)["id"]);
+    let nobody = r#"{"url": "http://127.0.0.1:9/", "policy": "theirs"}"#;
+    client.post(&format!("/app/{failing}/endpoint"), nobody).await.expect(201);
+    client.post(&format!("/app/{failing}/msg"), r#"{"eventType": "a", "payload": {}}"#).await.expect(202);
+    let alert = text(&client.list_until("/alert?state=firing", 1).await[0]["id"]);
     BTreeMap::from([
+        ("alert_id", alert),
         ("job_id", "theirs".to_owned()),
         ("key_id", text(&key["id"])),
         ("app_id", app),
@@ -219,7 +225,7 @@ async fn an_applications_token_reaches_its_own_application_only() {
         let reply = operation.call(&portal, &path).await;
         let expected = match &operation.access {
             access if of_organization.contains(&access.as_str()) => 403,
-            _ if operation.path.contains("{app_id}") || operation.path.contains("{origin}") => 404,
+            _ if ["{app_id}", "{origin}", "{alert_id}"].iter().any(|id| operation.path.contains(id)) => 404,
             // Resources of the organization that are not secret: policies, profiles, event types, hosts.
             _ => continue,
         };

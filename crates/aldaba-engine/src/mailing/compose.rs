@@ -1,0 +1,248 @@
+//! Composes one message: of one mail, or of many as a digest.
+
+use super::content::{AlertMail, AlertText, EndpointTrouble, MailContent, MailPart};
+use super::inert::one_line;
+use super::links::{MailLink, MailLinkKind};
+use super::texts::{self, MailTexts, texts};
+use super::{Language, MailOptions, OutgoingMail, render};
+use crate::{Entropy, Vault};
+use aldaba_delivery::{OwnerAlert, Timestamp};
+use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
+use std::collections::HashSet;
+use url::Url;
+
+/// Characters of a name in a mail.
+const MAX_NAME: usize = 80;
+/// Characters of a URL in a mail.
+const MAX_URL: usize = 200;
+/// Characters of an error in a mail.
+const MAX_ERROR: usize = 500;
+
+/// The kinds of mails about an endpoint that this server queues with an attempt.
+pub(crate) const WARNING: &str = "endpoint.warning";
+pub(crate) const FAILED: &str = "endpoint.failed";
+pub(crate) const RECOVERED: &str = "endpoint.recovered";
+
+/// What composes mails.
+pub(super) struct Composer<'a> {
+    pub(super) options: &'a MailOptions,
+    pub(super) vault: &'a Vault,
+    pub(super) entropy: &'a dyn Entropy,
+    pub(super) now: Timestamp,
+}
+
+impl Composer<'_> {
+    /// Composes a message to an address. `None`: there is nothing to say.
+    pub(super) fn compose(&self, mails: &[Mail], to: &str, message_id: &str) -> Option<OutgoingMail> {
+        let language = self.language(mails.first()?);
+        let texts = texts(language);
+        let (content, unsubscribe) = match mails {
+            [mail] => self.single(mail, to, texts, language)?,
+            many => (self.digest(many, to, texts, language), None),
+        };
+        Some(render::outgoing(content, (to.to_owned(), message_id.to_owned(), unsubscribe), language))
+    }
+
+    /// That of the endpoint, or of its application, or the server's.
+    fn language(&self, mail: &Mail) -> Language {
+        let of_endpoint = mail.endpoint.as_ref().and_then(|one| Language::of_metadata(&one.metadata));
+        let of_application =
+            || mail.application.as_ref().and_then(|one| Language::of_metadata(&one.metadata));
+        of_endpoint.or_else(of_application).unwrap_or(self.options.language)
+    }
+
+    /// One mail, with the URL by which its reader unsubscribes.
+    fn single(
+        &self,
+        mail: &Mail,
+        to: &str,
+        texts: &dyn MailTexts,
+        language: Language,
+    ) -> Option<(MailContent, Option<String>)> {
+        if mail.kind == NewMail::CONFIRM {
+            return Some((self.confirmation(mail, to, texts, language)?, None));
+        }
+        let mut content = self.about(mail, texts)?;
+        if mail.more > 0 {
+            content.parts.push(MailPart::Paragraph(texts.and_more(mail.more)));
+        }
+        let unsubscribe = self.link(mail, to, MailLinkKind::Unsubscribe, language);
+        if let Some(url) = &unsubscribe {
+            let label = match mail.recipient {
+                MailRecipient::Application(_) => texts.unsubscribe_application_link(),
+                _ => texts.unsubscribe_link(),
+            };
+            content.footer.push(MailPart::Paragraph(texts.why_you(to)));
+            content.footer.push(MailPart::Link(label, url.clone()));
+        }
+        Some((content, unsubscribe))
+    }
+
+    /// The subjects of many mails, with what each is about, and for each endpoint a link by which its reader unsubscribes.
+    fn digest(&self, mails: &[Mail], to: &str, texts: &dyn MailTexts, language: Language) -> MailContent {
+        let mut linked = HashSet::new();
+        let more: u32 = mails.iter().map(|mail| mail.more).sum();
+        let count = mails.len() + usize::try_from(more).unwrap_or_default();
+        let mut parts = vec![MailPart::Paragraph(texts.digest_text(count))];
+        for mail in mails {
+            let Some(content) = self.about(mail, texts) else { continue };
+            parts.push(MailPart::Heading(format!("{} – {}", moment(mail.created_at), content.subject)));
+            let facts = content.parts.into_iter().find(|part| matches!(part, MailPart::Facts(_)));
+            parts.extend(facts);
+            if let Some(endpoint) = &mail.endpoint
+                && linked.insert(endpoint.id)
+                && let Some(url) = self.link(mail, to, MailLinkKind::Unsubscribe, language)
+            {
+                parts.push(MailPart::Link(texts.unsubscribe_link(), url));
+            }
+        }
+        if more > 0 {
+            parts.push(MailPart::Paragraph(texts.and_more(more)));
+        }
+        parts.push(self.guide(texts));
+        MailContent { subject: texts.digest_subject(count), parts, footer: Vec::new() }
+    }
+
+    /// What a mail says, without its footer. `None`: nothing is known of it any more.
+    fn about(&self, mail: &Mail, texts: &dyn MailTexts) -> Option<MailContent> {
+        if mail.kind.starts_with(AlertMail::KIND_PREFIX) {
+            return self.alert(mail, texts);
+        }
+        let endpoint = mail.endpoint.as_ref()?;
+        let name = shown_name(endpoint);
+        let trouble: EndpointTrouble = serde_json::from_str(&mail.body).unwrap_or_default();
+        let mut parts = Vec::new();
+        let subject = match mail.kind.as_str() {
+            WARNING => {
+                let failures = trouble.failures.max(OwnerAlert::WARNING_FAILURES);
+                parts.push(MailPart::Paragraph(texts.warning_text(&name, failures)));
+                parts.push(facts(mail, endpoint, Some(&trouble), texts));
+                texts.warning_subject(&name, failures)
+            }
+            FAILED => {
+                let (subject, text) = texts::failed(texts, &name, trouble.cause, trouble.retries);
+                parts.push(MailPart::Paragraph(text));
+                parts.push(facts(mail, endpoint, Some(&trouble), texts));
+                parts.push(MailPart::Paragraph(texts.nothing_is_lost()));
+                if trouble.probes {
+                    parts.push(MailPart::Paragraph(texts.recovers_by_itself()));
+                }
+                parts.push(MailPart::Paragraph(texts.how_to_resume()));
+                parts.extend(self.resume_command(mail).map(MailPart::Command));
+                subject
+            }
+            RECOVERED => {
+                parts.push(MailPart::Paragraph(texts.recovered_text(&name)));
+                parts.push(facts(mail, endpoint, None, texts));
+                texts.recovered_subject(&name)
+            }
+            NewMail::RESUMED => {
+                parts.push(MailPart::Paragraph(texts.resumed_text(&name)));
+                parts.push(facts(mail, endpoint, None, texts));
+                texts.resumed_subject(&name)
+            }
+            _ => return None,
+        };
+        parts.push(self.guide(texts));
+        Some(MailContent { subject, parts, footer: Vec::new() })
+    }
+
+    fn alert(&self, mail: &Mail, texts: &dyn MailTexts) -> Option<MailContent> {
+        let alert: AlertMail = serde_json::from_str(&mail.body).ok()?;
+        let AlertText { subject, paragraphs } = match self.language(mail) {
+            Language::English => alert.en,
+            Language::Spanish => alert.es,
+        };
+        let mut parts: Vec<_> = paragraphs.into_iter().map(MailPart::Paragraph).collect();
+        parts.extend(alert.path.map(|path| MailPart::Link(texts.about_link(), self.url(&path))));
+        Some(MailContent { subject, parts, footer: Vec::new() })
+    }
+
+    /// Names nothing that the one who gave the address may have chosen.
+    fn confirmation(
+        &self,
+        mail: &Mail,
+        to: &str,
+        texts: &dyn MailTexts,
+        language: Language,
+    ) -> Option<MailContent> {
+        let url = self.link(mail, to, MailLinkKind::Confirm, language)?;
+        let parts = vec![
+            MailPart::Paragraph(texts.confirm_text(to, &self.options.public_url)),
+            MailPart::Link(texts.confirm_link(), url),
+            MailPart::Paragraph(texts.confirm_ignore()),
+        ];
+        Some(MailContent { subject: texts.confirm_subject(), parts, footer: Vec::new() })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.options.public_url)
+    }
+
+    fn guide(&self, texts: &dyn MailTexts) -> MailPart {
+        MailPart::Link(texts.about_link(), self.url("/docs/guides/health"))
+    }
+
+    /// What resumes the endpoint, for a shell.
+    fn resume_command(&self, mail: &Mail) -> Option<String> {
+        let MailRecipient::Endpoint(app, endpoint) = mail.recipient else { return None };
+        let url = self.url(&format!("/api/v1/app/{app}/endpoint/{endpoint}/resume"));
+        Some(format!("curl --request POST --header \"Authorization: Bearer $TOKEN\" {url}"))
+    }
+
+    fn link(&self, mail: &Mail, to: &str, kind: MailLinkKind, language: Language) -> Option<String> {
+        let (app, endpoint) = match &mail.recipient {
+            MailRecipient::Operator => return None,
+            MailRecipient::Endpoint(app, endpoint) => (*app, Some(*endpoint)),
+            MailRecipient::Application(app) | MailRecipient::Unconfirmed(app, _) => (*app, None),
+        };
+        let link = MailLink { kind, app, endpoint, address: to.to_owned(), issued_at: self.now, language };
+        let page = match kind {
+            MailLinkKind::Unsubscribe => "/mail/unsubscribe/",
+            MailLinkKind::Confirm => "/mail/confirm/",
+        };
+        Some(self.url(&format!("{page}{}", link.sealed(self.vault, self.entropy))))
+    }
+}
+
+/// An endpoint without a name is called by the host of its URL.
+fn shown_name(endpoint: &MailEndpoint) -> String {
+    let name = endpoint.name.as_deref().map(|name| one_line(name, MAX_NAME)).filter(|name| !name.is_empty());
+    let host = || Url::parse(&endpoint.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    name.or_else(host).unwrap_or_else(|| endpoint.id.to_string())
+}
+
+/// A URL without its query, which may hold a secret.
+fn shown_url(url: &str) -> String {
+    one_line(url.split(['?', '#']).next().unwrap_or_default(), MAX_URL)
+}
+
+fn facts(
+    mail: &Mail,
+    endpoint: &MailEndpoint,
+    trouble: Option<&EndpointTrouble>,
+    texts: &dyn MailTexts,
+) -> MailPart {
+    let url = shown_url(&endpoint.url);
+    let mut facts = vec![(texts.endpoint_label(), format!("{} ({url})", shown_name(endpoint)))];
+    if let Some(application) = &mail.application {
+        facts.push((texts.application_label(), one_line(&application.name, MAX_NAME)));
+    }
+    if let Some(trouble) = trouble {
+        let error = one_line(&trouble.error, MAX_ERROR);
+        let error = if error.is_empty() { texts.unnamed_error() } else { error };
+        facts.push((texts.error_label(), error));
+        facts.push((texts.since_label(), moment(Timestamp::from_millis(trouble.since))));
+    }
+    let pending = match endpoint.pending {
+        count if count > MailEndpoint::MAX_COUNTED => texts.more_than(MailEndpoint::MAX_COUNTED),
+        count => count.to_string(),
+    };
+    facts.push((texts.pending_label(), pending));
+    MailPart::Facts(facts)
+}
+
+fn moment(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}

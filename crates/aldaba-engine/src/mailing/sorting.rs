@@ -1,0 +1,199 @@
+//! Decides what becomes of the mails that one address gets next, without doing it.
+
+use super::{MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS};
+use aldaba_delivery::{AppId, Timestamp};
+use aldaba_store::{Mail, MailBatch, MailNumber, MailPermission, MailRecipient, NewMail, Quota};
+use std::time::Duration;
+
+/// How long a mail waits for its address to be confirmed before it is looked at again. A confirmation ends the wait.
+const CONFIRMATION_WAIT: Duration = Duration::from_secs(6 * 3600);
+
+/// What is to be done with a batch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SortedMails {
+    /// One message of these is next.
+    pub(super) send: Vec<Mail>,
+    /// Nobody wants them.
+    pub(super) unwanted: Vec<MailNumber>,
+    /// They were tried for long enough.
+    pub(super) too_old: Vec<MailNumber>,
+    pub(super) moved: Vec<(MailNumber, String)>,
+    /// Their address is to be confirmed first.
+    pub(super) unconfirmed: Vec<(AppId, MailNumber)>,
+    /// Until when `unconfirmed` wait, or all of them: the address got enough on this day.
+    pub(super) postponed: Vec<(Vec<MailNumber>, Timestamp)>,
+}
+
+/// `may_end_by_time`: the clock is trusted. `has_operator`: the operator has an address.
+pub(super) fn sort(
+    batch: MailBatch,
+    now: Timestamp,
+    may_end_by_time: bool,
+    has_operator: bool,
+) -> SortedMails {
+    let MailBatch { message_id, mails, sent_today, .. } = batch;
+    let mut sorted = SortedMails::default();
+    let mut allowed = Vec::with_capacity(mails.len());
+    for mail in mails {
+        let number = mail.number;
+        let concerns_endpoint = matches!(mail.recipient, MailRecipient::Endpoint(..));
+        let is_wanted = match mail.recipient {
+            MailRecipient::Operator => has_operator,
+            _ => !concerns_endpoint || mail.endpoint.is_some(),
+        };
+        match mail.permission {
+            MailPermission::Unwanted => sorted.unwanted.push(number),
+            _ if !is_wanted => sorted.unwanted.push(number),
+            _ if may_end_by_time && now.since(mail.created_at) > MAX_MAIL_AGE => sorted.too_old.push(number),
+            // What was composed goes where it was addressed to: the server may have it already.
+            MailPermission::Moved(ref address) if message_id.is_none() => {
+                sorted.moved.push((number, address.clone()));
+            }
+            MailPermission::Moved(_) => sorted.unwanted.push(number),
+            MailPermission::Unconfirmed(app) => sorted.unconfirmed.push((app, number)),
+            MailPermission::Allowed => allowed.push(mail),
+        }
+    }
+    let numbers = |mails: &[Mail]| mails.iter().map(|mail| mail.number).collect();
+    if !sorted.unconfirmed.is_empty() {
+        let waiting = sorted.unconfirmed.iter().map(|(_, number)| *number).collect();
+        sorted.postponed.push((waiting, now + CONFIRMATION_WAIT));
+    }
+    if allowed.is_empty() {
+        return sorted;
+    }
+    if sent_today >= MAX_MAILS_PER_DAY {
+        sorted.postponed.push((numbers(&allowed), Quota::next_day(now)));
+        return sorted;
+    }
+    if message_id.is_none() {
+        // A request to confirm stands for itself.
+        if let Some(at) = allowed.iter().position(|mail| mail.kind == NewMail::CONFIRM) {
+            allowed.swap(0, at);
+            allowed.truncate(1);
+        }
+        let is_last_of_day = sent_today + 1 == MAX_MAILS_PER_DAY;
+        if allowed.len() <= MAX_SINGLE_MAILS && !is_last_of_day {
+            allowed.truncate(1);
+        }
+    }
+    sorted.send = allowed;
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aldaba_delivery::{EndpointId, HealthStatus};
+    use aldaba_store::MailEndpoint;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
+    const APP: AppId = AppId::from_bytes([1; 20]);
+
+    fn mail(number: i64, permission: MailPermission) -> Mail {
+        let id = EndpointId::from_bytes([2; 20]);
+        let (url, metadata) = ("https://example.com/".to_owned(), "{}".to_owned());
+        let status = HealthStatus::Failed;
+        Mail {
+            number: MailNumber(number),
+            org: None,
+            recipient: MailRecipient::Endpoint(APP, id),
+            kind: "endpoint.failed".into(),
+            body: "{}".into(),
+            more: 0,
+            created_at: NOW,
+            attempts: 0,
+            endpoint: Some(MailEndpoint {
+                id,
+                name: None,
+                url,
+                status,
+                disabled: false,
+                pending: 0,
+                metadata,
+            }),
+            application: None,
+            permission,
+        }
+    }
+
+    fn batch(mails: Vec<Mail>) -> MailBatch {
+        MailBatch { address: "a@example.com".into(), message_id: None, mails, sent_today: 0 }
+    }
+
+    fn allowed(count: i64) -> Vec<Mail> {
+        (0..count).map(|number| mail(number, MailPermission::Allowed)).collect()
+    }
+
+    fn sent(batch: MailBatch) -> usize {
+        sort(batch, NOW, true, true).send.len()
+    }
+
+    #[test]
+    fn a_few_mails_go_one_by_one_and_many_become_a_digest() {
+        assert_eq!([1, 2, 3, 4, 50].map(|count| sent(batch(allowed(count)))), [1, 1, 1, 4, 50]);
+    }
+
+    #[test]
+    fn the_last_mail_of_a_day_has_all_that_waits_and_then_there_is_none() {
+        let on_day = |sent_today| MailBatch { sent_today, ..batch(allowed(3)) };
+        assert_eq!(sent(on_day(18)), 1);
+        assert_eq!(sent(on_day(19)), 3);
+        let sorted = sort(on_day(20), NOW, true, true);
+        assert_eq!(sorted.send, []);
+        assert_eq!(sorted.postponed[0].0.len(), 3);
+        assert_eq!(sorted.postponed[0].1, Quota::next_day(NOW));
+    }
+
+    #[test]
+    fn what_was_composed_stays_one_message() {
+        let composed = |count| MailBatch { message_id: Some("<a@b>".into()), ..batch(allowed(count)) };
+        assert_eq!([1, 2, 4].map(|count| sent(composed(count))), [1, 2, 4]);
+    }
+
+    #[test]
+    fn a_request_to_confirm_is_no_part_of_a_digest() {
+        let mut mails = allowed(5);
+        mails[3].kind = NewMail::CONFIRM.into();
+        mails[3].recipient = MailRecipient::Unconfirmed(APP, "a@example.com".into());
+        let sorted = sort(batch(mails), NOW, true, true);
+        assert_eq!(sorted.send.iter().map(|mail| mail.number.0).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn mails_go_only_where_they_may() {
+        let permissions = [
+            MailPermission::Allowed,
+            MailPermission::Unwanted,
+            MailPermission::Moved("b@example.com".into()),
+            MailPermission::Unconfirmed(APP),
+        ];
+        let mails = (0..).zip(permissions).map(|(number, permission)| mail(number, permission)).collect();
+        let sorted = sort(batch(mails), NOW, true, true);
+        assert_eq!(sorted.send.iter().map(|mail| mail.number.0).collect::<Vec<_>>(), [0]);
+        assert_eq!(sorted.unwanted, [MailNumber(1)]);
+        assert_eq!(sorted.moved, [(MailNumber(2), "b@example.com".into())]);
+        assert_eq!(sorted.unconfirmed, [(APP, MailNumber(3))]);
+        assert_eq!(sorted.postponed, [(vec![MailNumber(3)], NOW + CONFIRMATION_WAIT)]);
+    }
+
+    #[test]
+    fn a_mail_is_given_up_after_its_time_if_the_clock_is_trusted() {
+        let old =
+            || vec![Mail { created_at: NOW.before(MAX_MAIL_AGE * 2), ..mail(0, MailPermission::Allowed) }];
+        assert_eq!(sort(batch(old()), NOW, true, true).too_old, [MailNumber(0)]);
+        assert_eq!(sort(batch(old()), NOW, false, true).send.len(), 1);
+    }
+
+    #[test]
+    fn a_mail_about_a_deleted_endpoint_or_to_no_operator_is_not_sent() {
+        let deleted = Mail { endpoint: None, ..mail(0, MailPermission::Allowed) };
+        assert_eq!(sort(batch(vec![deleted]), NOW, true, true).unwanted, [MailNumber(0)]);
+        let operator = || {
+            let mail = mail(0, MailPermission::Allowed);
+            batch(vec![Mail { recipient: MailRecipient::Operator, endpoint: None, ..mail }])
+        };
+        assert_eq!(sort(operator(), NOW, true, false).unwanted, [MailNumber(0)]);
+        assert_eq!(sent(operator()), 1);
+    }
+}

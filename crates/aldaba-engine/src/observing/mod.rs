@@ -1,0 +1,11 @@
+//! What happens, in numbers: for alerts, pages and metrics. Nothing here reads the store when it is asked: the store counts in
+//! memory what it commits, and a background task looks at the rest now and then.
+
+mod statistics;
+mod store_watch;
+mod window;
+
+pub use statistics::{Scope, Statistics};
+pub(crate) use store_watch::StoreWatch;
+pub use store_watch::{SchedulerLoad, StoreView};
+pub use window::WindowCounts;

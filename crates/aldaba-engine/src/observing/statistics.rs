@@ -1,0 +1,99 @@
+//! Statistics of the server and of organizations.
+
+use super::store_watch::StoreView;
+use super::window::WindowCounts;
+use crate::Clock;
+use aldaba_delivery::OrgId;
+use aldaba_store::{CommitCounts, LiveCounts, OrganizationCounts};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Whose statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    Server,
+    Organization(OrgId),
+}
+
+impl Scope {
+    fn organization(self) -> Option<OrgId> {
+        match self {
+            Self::Server => None,
+            Self::Organization(org) => Some(org),
+        }
+    }
+}
+
+/// Statistics, all from memory. Windows survive restarts. Clones share them.
+#[derive(Clone)]
+pub struct Statistics {
+    pub(crate) live: LiveCounts,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) view: Arc<Mutex<StoreView>>,
+}
+
+impl Statistics {
+    /// The window of what is said of attempts: short, because they show trouble first.
+    pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(5 * 60);
+    /// The window of what is said of deliveries that have ended: long enough for retries to end too.
+    pub const DELIVERY_WINDOW: Duration = Duration::from_secs(3600);
+    /// The longest window.
+    pub const MAX_WINDOW: Duration = Duration::from_secs(24 * 3600);
+
+    pub(crate) fn new(live: LiveCounts, clock: Arc<dyn Clock>) -> Self {
+        Self { live, clock, view: Arc::default() }
+    }
+
+    /// What happened in the minute that is under way and in the span before it. Beyond an hour: in the hour that is under way and
+    /// in the hours before it that have a part of the span.
+    pub fn window(&self, scope: Scope, span: Duration) -> WindowCounts {
+        let span = span.min(Self::MAX_WINDOW);
+        WindowCounts(self.live.window(scope.organization(), self.clock.now(), span))
+    }
+
+    /// How many deliveries wait, by the last commit.
+    pub fn waiting(&self, scope: Scope) -> u64 {
+        self.live.waiting(scope.organization())
+    }
+
+    /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed.
+    pub fn organizations(&self) -> Vec<OrgId> {
+        let mut organizations = self.live.organizations();
+        organizations.extend(self.view.lock().failed_endpoints.keys());
+        organizations.sort_unstable();
+        organizations.dedup();
+        organizations
+    }
+
+    /// How many endpoints are given up, as failed or gone; some seconds old.
+    pub fn failed_endpoints(&self, scope: Scope) -> u64 {
+        let view = self.view.lock();
+        match scope.organization() {
+            None => view.failed_endpoints.values().sum(),
+            Some(org) => view.failed_endpoints.get(&org).copied().unwrap_or(0),
+        }
+    }
+
+    /// What happened on the whole server since it was started.
+    pub fn since_start(&self) -> OrganizationCounts {
+        self.live.since_start()
+    }
+
+    /// What commits cost since the start.
+    pub fn commits(&self) -> CommitCounts {
+        self.live.commits()
+    }
+
+    /// What the background task has seen last; some seconds old.
+    pub fn view(&self) -> StoreView {
+        self.view.lock().clone()
+    }
+}
+
+impl fmt::Debug for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Statistics")
+    }
+}

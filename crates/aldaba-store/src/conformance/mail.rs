@@ -1,0 +1,367 @@
+//! The queue of mails, and who gets them.
+
+use super::scene::{ask, made};
+use super::{Scene, at};
+use crate::{
+    Actor, ActorIdentity, AuditAction, AuditEntry, Change, Endpoint, EndpointConfig, Fence, MailBatch,
+    MailChange, MailChanged, MailNumber, MailPermission, MailRecipient, MailSubscription, NewMail, NextMail,
+    OutageMail, Record, Store,
+};
+use aldaba_delivery::{AppId, Health, HealthStatus, Timestamp};
+use std::sync::Arc;
+
+const OWNER: &str = "owner@example.com";
+
+async fn change(scene: &Scene, change: MailChange) -> MailChanged {
+    ask(|done| scene.store.change_mails(change, done)).await.unwrap()
+}
+
+fn about(scene: &Scene, endpoint: &Endpoint, kind: &'static str) -> NewMail {
+    NewMail {
+        org: Some(scene.org),
+        recipient: MailRecipient::Endpoint(endpoint.app, endpoint.id),
+        kind: kind.into(),
+        body: r#"{"error": "ñ"}"#.into(),
+        created_at: at(0),
+        due_at: at(30),
+        outage: None,
+    }
+}
+
+fn to_operator(kind: &'static str) -> NewMail {
+    NewMail {
+        org: None,
+        recipient: MailRecipient::Operator,
+        kind: kind.into(),
+        body: "{}".into(),
+        created_at: at(0),
+        due_at: at(0),
+        outage: None,
+    }
+}
+
+async fn endpoint_of(scene: &Scene, app: AppId, owner: Option<&str>) -> Endpoint {
+    let owner_email = owner.map(str::to_owned);
+    let endpoint = scene.new_endpoint(app).with(|config| config.owner_email = owner_email);
+    assert_eq!(scene.create_endpoint(&endpoint).await, made());
+    endpoint
+}
+
+async fn application(scene: &Scene, alert_email: Option<&str>) -> AppId {
+    let alert_email = alert_email.map(str::to_owned);
+    let application = crate::Application { alert_email, ..scene.new_application() };
+    assert_eq!(scene.create_application(&application).await, made());
+    application.id
+}
+
+async fn due(scene: &Scene, now: Timestamp) -> Option<MailBatch> {
+    match scene.store.next_mail(now, now).await.unwrap() {
+        NextMail::Due(batch) => Some(*batch),
+        NextMail::At(_) => None,
+    }
+}
+
+fn kinds(batch: &MailBatch) -> Vec<&str> {
+    batch.mails.iter().map(|mail| mail.kind.as_str()).collect()
+}
+
+fn numbers(batch: &MailBatch) -> Vec<MailNumber> {
+    batch.mails.iter().map(|mail| mail.number).collect()
+}
+
+pub async fn a_mail_is_kept_with_the_health_that_it_tells_of(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    let event = scene.event(&scene.tenant(app).await.unwrap());
+    let seq = scene.accepted(&event).await;
+    let failed = Health { status: HealthStatus::Failed, changed_at: Some(at(1)), ..Health::default() };
+    let mails = vec![about(&scene, &endpoint, "endpoint.failed")];
+    let late = Health { epoch: 7, ..failed.clone() };
+    let record = |attempts_before, health: &Health| Record {
+        attempts_before,
+        health: Some(health.clone()),
+        mails: mails.clone(),
+        ..scene.failed(&event, seq, at(9))
+    };
+    // A person has changed the health since: it is not written, and nothing is told.
+    scene.record(vec![record(0, &late)]).await;
+    assert_eq!(due(&scene, at(99)).await, None);
+    scene.record(vec![record(1, &failed)]).await;
+    // The fence holds: nothing is written.
+    scene.record(vec![record(1, &failed)]).await;
+    assert_eq!(scene.store.next_mail(at(29), at(29)).await.unwrap(), NextMail::At(Some(at(30))));
+    let found = due(&scene, at(30)).await.unwrap();
+    assert_eq!((found.address.as_str(), found.message_id.as_deref(), found.sent_today), (OWNER, None, 0));
+    let [mail] = &found.mails[..] else { panic!("{found:?}") };
+    assert_eq!((mail.kind.as_str(), mail.body.as_str()), ("endpoint.failed", r#"{"error": "ñ"}"#));
+    assert_eq!((mail.org, &mail.recipient), (Some(scene.org), &MailRecipient::Endpoint(app, endpoint.id)));
+    assert_eq!(mail.application.as_ref().unwrap().name, "Panadería Sol");
+    assert_eq!(mail.permission, MailPermission::Allowed);
+    let described = mail.endpoint.as_ref().unwrap();
+    assert_eq!((described.url.as_str(), described.pending), ("https://example.com/hook", 1));
+    assert_eq!(described.status, HealthStatus::Failed);
+}
+
+pub async fn a_mail_goes_to_the_owner_or_else_to_the_application_or_is_not_queued(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let (with, without) =
+        (application(&scene, Some("people@example.com")).await, application(&scene, None).await);
+    let owned = endpoint_of(&scene, with, Some(OWNER)).await;
+    let unowned = endpoint_of(&scene, with, None).await;
+    let nobodys = endpoint_of(&scene, without, None).await;
+    let mails = [&owned, &unowned, &nobodys].map(|endpoint| about(&scene, endpoint, "a"));
+    assert_eq!(change(&scene, MailChange::Queue(mails.to_vec())).await.mails, 2);
+    let of_application = NewMail { recipient: MailRecipient::Application(without), ..mails[0].clone() };
+    assert_eq!(change(&scene, MailChange::Queue(vec![of_application])).await.mails, 0);
+    let first = due(&scene, at(30)).await.unwrap();
+    assert_eq!(first.address, OWNER);
+    change(&scene, MailChange::Forget { mails: numbers(&first) }).await;
+    let second = due(&scene, at(30)).await.unwrap();
+    assert_eq!(second.address, "people@example.com");
+    assert_eq!(second.mails[0].permission, MailPermission::Allowed, "an operator has given it");
+    change(&scene, MailChange::Forget { mails: numbers(&second) }).await;
+    assert_eq!(change(&scene, MailChange::Queue(vec![to_operator("b")])).await.mails, 1);
+    let third = due(&scene, at(0)).await.unwrap();
+    assert_eq!((third.address.as_str(), third.mails[0].org), ("", None));
+    change(&scene, MailChange::Forget { mails: numbers(&third) }).await;
+    assert_eq!(scene.store.next_mail(at(99), at(99)).await.unwrap(), NextMail::At(None));
+}
+
+pub async fn mails_for_one_address_are_joined_until_they_are_composed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    let later = NewMail { due_at: at(50), ..about(&scene, &endpoint, "b") };
+    let new = vec![about(&scene, &endpoint, "a"), later.clone()];
+    change(&scene, MailChange::Queue(new)).await;
+    assert_eq!(kinds(&due(&scene, at(30)).await.unwrap()), ["a"]);
+    let NextMail::Due(joined) = scene.store.next_mail(at(30), at(60)).await.unwrap() else { panic!() };
+    assert_eq!(kinds(&joined), ["a", "b"]);
+    let compose = |id: &str| MailChange::Compose { mails: numbers(&joined), message_id: id.into() };
+    assert_eq!(change(&scene, compose("<1@example.com>")).await.mails, 2);
+    // The first stays.
+    assert_eq!(change(&scene, compose("<2@example.com>")).await.mails, 0);
+    change(&scene, MailChange::Queue(vec![later])).await;
+    let again = due(&scene, at(60)).await.unwrap();
+    assert_eq!((again.message_id.as_deref(), kinds(&again)), (Some("<1@example.com>"), vec!["a", "b"]));
+    let retry = MailChange::Retry { mails: numbers(&again), due_at: at(500) };
+    assert_eq!(change(&scene, retry).await.mails, 2);
+    let other = due(&scene, at(60)).await.unwrap();
+    assert_eq!((other.message_id.as_deref(), other.mails.len()), (None, 1));
+    change(&scene, MailChange::Sent { mails: numbers(&other), address: OWNER.into(), at: at(61) }).await;
+    let last = due(&scene, at(500)).await.unwrap();
+    assert_eq!((last.message_id.as_deref(), last.mails[0].attempts), (Some("<1@example.com>"), 1));
+    assert_eq!(last.sent_today, 1);
+    let next_day = Timestamp::from_millis(at(0).millis() + 24 * 3_600_000);
+    assert_eq!(due(&scene, next_day).await.unwrap().sent_today, 0);
+}
+
+pub async fn each_step_of_an_outage_is_told_once_and_its_end_only_to_who_was_told(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    let tell = async |says| {
+        let mail = NewMail { outage: Some(says), ..about(&scene, &endpoint, "a") };
+        change(&scene, MailChange::Queue(vec![mail])).await.mails
+    };
+    use OutageMail::{Failed, Over, Warning};
+    assert_eq!(tell(Over).await, 0);
+    assert_eq!((tell(Warning).await, tell(Warning).await), (1, 0));
+    assert_eq!((tell(Failed).await, tell(Warning).await, tell(Failed).await), (1, 0, 0));
+    assert_eq!((tell(Over).await, tell(Over).await), (1, 0));
+    assert_eq!((tell(Failed).await, tell(Over).await), (1, 1));
+}
+
+pub async fn a_resume_ends_an_outage_that_was_told(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    let event = scene.event(&scene.tenant(app).await.unwrap());
+    let seq = scene.accepted(&event).await;
+    let mut attempts_before = 0;
+    let mut fail = async |told: bool, epoch| {
+        let health = Health { status: HealthStatus::Failed, epoch, ..Health::default() };
+        let mail =
+            NewMail { outage: Some(OutageMail::Failed), ..about(&scene, &endpoint, "endpoint.failed") };
+        let mails = if told { vec![mail] } else { Vec::new() };
+        let record = scene.failed(&event, seq, at(9));
+        scene.record(vec![Record { attempts_before, health: Some(health), mails, ..record }]).await;
+        attempts_before += 1;
+    };
+    let resume = || Change::ResumeEndpoint {
+        app,
+        endpoint: endpoint.id,
+        at: at(40),
+        recovery: None,
+        notices: Vec::new(),
+    };
+    fail(false, 0).await;
+    scene.change(resume()).await;
+    assert_eq!(due(&scene, at(99)).await, None, "nobody was told that it had failed");
+    fail(true, 1).await;
+    scene.change(resume()).await;
+    assert_eq!(kinds(&due(&scene, at(99)).await.unwrap()), ["endpoint.failed", NewMail::RESUMED]);
+}
+
+/// An entry of the audit log of a caller of the portal.
+fn by_portal(scene: &Scene, app: AppId) -> Arc<AuditEntry> {
+    let identity = ActorIdentity::PortalToken { app, session: None };
+    let actor = Actor { org: scene.org, identity };
+    let action = AuditAction::new("endpoint.update", &app);
+    Arc::new(AuditEntry { id: scene.id(), actor, action, count: 1 })
+}
+
+pub async fn an_address_that_a_portal_gives_gets_a_request_to_confirm_and_nothing_else(
+    store: Arc<dyn Store>,
+) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let new = scene.new_endpoint(app).with(|config| config.owner_email = Some(OWNER.into()));
+    let create = Change::CreateEndpoint { endpoint: new.clone(), idempotency: None, notices: Vec::new() };
+    assert_eq!(scene.change_by(create, Some(by_portal(&scene, app))).await, made());
+    assert_eq!(scene.store.is_mail_address_confirmed(app, OWNER.into()).await.unwrap(), Some(false));
+    let asked = due(&scene, at(0)).await.unwrap();
+    assert_eq!((asked.address.as_str(), kinds(&asked)), (OWNER, vec![NewMail::CONFIRM]));
+    assert_eq!(asked.mails[0].permission, MailPermission::Allowed);
+    assert_eq!(asked.mails[0].recipient, MailRecipient::Unconfirmed(app, OWNER.into()));
+    change(&scene, MailChange::Sent { mails: numbers(&asked), address: OWNER.into(), at: at(1) }).await;
+    change(&scene, MailChange::Queue(vec![about(&scene, &new, "a")])).await;
+    let held = due(&scene, at(30)).await.unwrap();
+    assert_eq!(held.mails[0].permission, MailPermission::Unconfirmed(app));
+    let later = at(7 * 3600);
+    change(&scene, MailChange::Postpone { mails: numbers(&held), due_at: later }).await;
+    // Asked once a day.
+    let ask_again = |at| MailChange::AskConfirmation { app, address: OWNER.into(), at };
+    assert_eq!(change(&scene, ask_again(at(3600))).await.mails, 0);
+    let confirm = |address: &str| MailChange::Confirm { app, address: address.into(), at: at(4000) };
+    assert_eq!(change(&scene, confirm("nobody@example.com")).await.mails, 0);
+    assert_eq!(change(&scene, confirm(OWNER)).await.mails, 1);
+    assert_eq!(change(&scene, confirm(OWNER)).await.mails, 0);
+    let released = due(&scene, at(4000)).await.unwrap();
+    assert_eq!((kinds(&released), &released.mails[0].permission), (vec!["a"], &MailPermission::Allowed));
+    assert_eq!(change(&scene, ask_again(at(200_000))).await.mails, 0, "it is confirmed");
+}
+
+pub async fn an_application_asks_so_many_addresses_a_day_and_no_more(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let ask_one = async |n: u32, at| {
+        let address = format!("{n}@example.com");
+        change(&scene, MailChange::AskConfirmation { app, address, at }).await.mails
+    };
+    for n in 0..NewMail::MAX_CONFIRMATIONS_PER_DAY {
+        assert_eq!(ask_one(n, at(0)).await, 1);
+    }
+    assert_eq!(ask_one(999, at(0)).await, 0);
+    assert_eq!(ask_one(999, at(24 * 3600)).await, 1);
+}
+
+pub async fn an_address_that_an_operator_gives_needs_no_confirmation(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    assert_eq!(scene.store.is_mail_address_confirmed(app, OWNER.into()).await.unwrap(), Some(true));
+    // A portal that gives it once more takes nothing away.
+    let was = Fence::from(&endpoint);
+    let config = EndpointConfig { owner_email: Some("other@example.com".into()), ..endpoint.config.clone() };
+    let other = Endpoint { config, ..endpoint.clone() };
+    let update = |endpoint: &Endpoint, was: &Fence| Change::UpdateEndpoint {
+        endpoint: endpoint.clone(),
+        was: was.clone(),
+        resume: false,
+        notices: Vec::new(),
+    };
+    scene.change_by(update(&other, &was), Some(by_portal(&scene, app))).await;
+    scene.change_by(update(&endpoint, &was), Some(by_portal(&scene, app))).await;
+    let confirmed =
+        async |address: &str| scene.store.is_mail_address_confirmed(app, address.into()).await.unwrap();
+    assert_eq!(confirmed(OWNER).await, Some(true));
+    assert_eq!(confirmed("other@example.com").await, Some(false));
+    assert_eq!(confirmed("nobody@example.com").await, None);
+    // What an operator gives afterwards is confirmed by that.
+    scene.change(update(&other, &was)).await;
+    assert_eq!(confirmed("other@example.com").await, Some(true));
+}
+
+pub async fn who_has_unsubscribed_gets_no_mails_of_this_endpoint(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let (one, two) =
+        (endpoint_of(&scene, app, Some(OWNER)).await, endpoint_of(&scene, app, Some(OWNER)).await);
+    let subscription = MailSubscription { subject: *one.id.as_bytes(), address: OWNER.into() };
+    let is_subscribed = async || scene.store.is_subscribed(subscription.clone()).await.unwrap();
+    assert!(is_subscribed().await);
+    let unsubscribe = || MailChange::Unsubscribe { subscription: subscription.clone(), at: at(1) };
+    assert_eq!(
+        (change(&scene, unsubscribe()).await.mails, change(&scene, unsubscribe()).await.mails),
+        (1, 0)
+    );
+    assert!(!is_subscribed().await);
+    change(&scene, MailChange::Queue(vec![about(&scene, &one, "a"), about(&scene, &two, "b")])).await;
+    let found = due(&scene, at(30)).await.unwrap();
+    let permissions: Vec<_> = found.mails.iter().map(|mail| &mail.permission).collect();
+    assert_eq!(permissions, [&MailPermission::Unwanted, &MailPermission::Allowed]);
+    change(&scene, MailChange::Subscribe { subscription: subscription.clone() }).await;
+    assert!(is_subscribed().await);
+}
+
+pub async fn a_mail_follows_its_recipient_to_another_address(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    change(&scene, MailChange::Queue(vec![about(&scene, &endpoint, "a")])).await;
+    let update = |owner: Option<&str>| Change::UpdateEndpoint {
+        endpoint: endpoint.clone().with(|config| config.owner_email = owner.map(str::to_owned)),
+        was: Fence::from(&endpoint),
+        resume: false,
+        notices: Vec::new(),
+    };
+    scene.change(update(Some("new@example.com"))).await;
+    let found = due(&scene, at(30)).await.unwrap();
+    assert_eq!(found.mails[0].permission, MailPermission::Moved("new@example.com".into()));
+    let mail = found.mails[0].number;
+    change(&scene, MailChange::Readdress { mail, address: "new@example.com".into() }).await;
+    let moved = due(&scene, at(30)).await.unwrap();
+    assert_eq!(
+        (moved.address.as_str(), &moved.mails[0].permission),
+        ("new@example.com", &MailPermission::Allowed)
+    );
+    scene.change(update(None)).await;
+    assert_eq!(due(&scene, at(30)).await.unwrap().mails[0].permission, MailPermission::Unwanted);
+}
+
+pub async fn so_many_mails_wait_and_the_rest_is_counted(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    let endpoint = endpoint_of(&scene, app, Some(OWNER)).await;
+    let each = NewMail::MAX_PENDING_PER_ADDRESS;
+    let many = |count: u32, mail: NewMail| MailChange::Queue(vec![mail; usize::try_from(count).unwrap()]);
+    let queued = change(&scene, many(each + 5, about(&scene, &endpoint, "a"))).await;
+    assert_eq!(queued.mails, usize::try_from(each).unwrap());
+    let mut seen = (0, 0);
+    while let Some(batch) = due(&scene, at(30)).await {
+        seen.0 += batch.mails.len();
+        seen.1 += batch.mails.iter().map(|mail| mail.more).sum::<u32>();
+        change(&scene, MailChange::Forget { mails: numbers(&batch) }).await;
+    }
+    assert_eq!(seen, (usize::try_from(each).unwrap(), 5));
+    // Of an organization with many addresses.
+    let to = |n: u32| NewMail {
+        recipient: MailRecipient::Unconfirmed(app, format!("{n}@example.com")),
+        ..about(&scene, &endpoint, NewMail::CONFIRM)
+    };
+    let all = (0..NewMail::MAX_PENDING + 3).map(to).collect();
+    assert_eq!(
+        change(&scene, MailChange::Queue(all)).await.mails,
+        usize::try_from(NewMail::MAX_PENDING).unwrap()
+    );
+    assert_eq!(change(&scene, MailChange::Queue(vec![to_operator("b")])).await.mails, 1, "another queue");
+    let first = due(&scene, at(30)).await.unwrap();
+    assert_eq!(first.address, "", "it is due before the others");
+    change(&scene, MailChange::Forget { mails: numbers(&first) }).await;
+    let next = due(&scene, at(30)).await.unwrap();
+    let forget = || MailChange::Forget { mails: numbers(&next) };
+    assert_eq!(change(&scene, forget()).await, MailChanged { mails: 1, left_out: 3 });
+    assert_eq!(change(&scene, forget()).await, MailChanged::default());
+}

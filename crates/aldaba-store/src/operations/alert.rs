@@ -1,0 +1,229 @@
+//! Alerts. Those of organizations and of the server are written as the engine judges; those of endpoints follow the endpoint's
+//! health, in the commit that changes it.
+
+use super::column::{Column, Columns, FromRow, Parameter, count, unknown};
+use super::lists;
+use super::retention::ExpiredItem;
+use super::stored::{columns, insert, parameters, stored};
+use super::transaction::{ReadingExt, Value, statements, values};
+use super::{Reading, Result, Rules, Slice, Transaction};
+use crate::{Alert, AlertsQuery, Changed, ListPage};
+use aldaba_delivery::alert::AlertRule;
+use aldaba_delivery::{AlertId, AppId, EndpointId, Health, OrgId, Timestamp};
+use std::borrow::Cow;
+
+stored! { Alert {
+    id, org, app, endpoint, rule, value, threshold, fired_at, resolved_at, acknowledged_at, acknowledged_by,
+} }
+
+statements! {
+    INSERT = format!("{} ON CONFLICT DO NOTHING", insert::<Alert>("alert"));
+    RESOLVE = "UPDATE alert SET resolved_at = ?2 WHERE id = ?1 AND resolved_at IS NULL";
+    ACKNOWLEDGE = "UPDATE alert SET acknowledged_at = ?3, acknowledged_by = ?4
+        WHERE id = ?1 AND org = ?2 AND resolved_at IS NULL AND acknowledged_at IS NULL";
+    ONE = format!("SELECT {} FROM alert WHERE id = ?1 AND org = ?2", columns::<Alert>());
+    ALL[order] = page("org = ?1", order.word);
+    FIRING[order] = page("org = ?1 AND resolved_at IS NULL", order.word);
+    OF_APPLICATION[order] = page("app = ?1 AND app IS NOT NULL", order.word);
+    JUDGED = format!(
+        "SELECT {} FROM alert WHERE endpoint IS NULL AND resolved_at IS NULL AND id > ?1 ORDER BY id LIMIT ?2",
+        columns::<Alert>()
+    );
+    OWNER = "SELECT org, app FROM endpoint WHERE id = ?1";
+    NEWEST_OF_ENDPOINT = "SELECT id, resolved_at FROM alert
+        WHERE endpoint = ?1 AND endpoint IS NOT NULL ORDER BY id DESC LIMIT 1";
+    REOPEN = "UPDATE alert SET resolved_at = NULL WHERE id = ?1";
+    RESOLVE_ENDPOINT = "UPDATE alert SET resolved_at = ?2
+        WHERE endpoint = ?1 AND endpoint IS NOT NULL AND resolved_at IS NULL";
+    RESOLVE_APPLICATION = "UPDATE alert SET resolved_at = ?2
+        WHERE app = ?1 AND app IS NOT NULL AND resolved_at IS NULL";
+    PAST = "SELECT org, count(*) FROM alert WHERE resolved_at IS NOT NULL GROUP BY org";
+    OLDEST = "SELECT id, resolved_at FROM alert WHERE org = ?1 AND resolved_at IS NOT NULL
+        ORDER BY resolved_at, id LIMIT ?2";
+    REMOVE = "DELETE FROM alert WHERE id = ?1 AND resolved_at IS NOT NULL";
+}
+
+fn page(which: &str, direction: &str) -> String {
+    format!(
+        "SELECT {} FROM alert WHERE {which} AND id > ?2 AND id < ?3 ORDER BY id {direction} LIMIT ?4",
+        columns::<Alert>()
+    )
+}
+
+/// By its name.
+impl Parameter for AlertRule {
+    fn value(&self) -> Value<'_> {
+        Value::Text(Cow::Borrowed(self.name()))
+    }
+}
+
+impl Column for AlertRule {
+    fn read(value: Value<'_>) -> Result<Self> {
+        let name = String::read(value)?;
+        Self::from_name(&name).ok_or_else(|| unknown("rule of an alert", name))
+    }
+}
+
+/// The shortest text that means the same number.
+impl Parameter for f64 {
+    fn value(&self) -> Value<'_> {
+        Value::Text(Cow::Owned(self.to_string()))
+    }
+}
+
+impl Column for f64 {
+    fn read(value: Value<'_>) -> Result<Self> {
+        let text = String::read(value)?;
+        text.parse().map_err(|_| unknown("number of an alert", text))
+    }
+}
+
+/// How many resolved ones an organization has.
+struct Past {
+    org: OrgId,
+    count: usize,
+}
+
+impl FromRow for Past {
+    fn from_row(columns: &mut Columns<'_>) -> Result<Self> {
+        Ok(Self { org: columns.take()?, count: columns.take()? })
+    }
+}
+
+/// Writes what firing and resolving of rules makes.
+pub(crate) fn write(
+    tx: &dyn Transaction,
+    fired: &[Alert],
+    resolved: &[(AlertId, Timestamp)],
+) -> Result<Changed> {
+    for alert in fired {
+        tx.execute(&INSERT, &parameters(alert))?;
+    }
+    for (id, at) in resolved {
+        tx.execute(&RESOLVE, values![id, at])?;
+    }
+    Ok(Changed::done())
+}
+
+/// One that is resolved, or that somebody has taken note of before, stays as it is.
+pub(crate) fn acknowledge(
+    tx: &dyn Transaction,
+    org: OrgId,
+    id: AlertId,
+    at: Timestamp,
+    by: &str,
+) -> Result<Changed> {
+    if tx.execute(&ACKNOWLEDGE, values![id, org, at, by])? > 0 {
+        return Ok(Changed::done());
+    }
+    Ok(if one(tx, org, id)?.is_some() { Changed::Unchanged } else { Changed::NotFound })
+}
+
+/// Writes what a change of an endpoint's health means for its alert: it fires when the failures in a row pass the limit or the
+/// endpoint is given up, and is resolved with the first success, or by a person who resumes the endpoint.
+pub(crate) fn after_health(
+    tx: &dyn Transaction,
+    rules: Rules,
+    endpoint: EndpointId,
+    at: Timestamp,
+    (before, after): (&Health, &Health),
+) -> Result<()> {
+    let Some(limit) = rules.endpoint_failures else { return Ok(()) };
+    match (before.is_alerting(limit), after.is_alerting(limit)) {
+        (false, true) => fire_of_endpoint(tx, endpoint, limit, at, after),
+        (true, false) => resolve_of_endpoint(tx, endpoint, at),
+        _ => Ok(()),
+    }
+}
+
+fn fire_of_endpoint(
+    tx: &dyn Transaction,
+    endpoint: EndpointId,
+    limit: u32,
+    at: Timestamp,
+    health: &Health,
+) -> Result<()> {
+    let newest: Option<(AlertId, Option<Timestamp>)> = tx.one(&NEWEST_OF_ENDPOINT, values![endpoint])?;
+    match newest {
+        Some((_, None)) => return Ok(()),
+        Some((id, Some(resolved_at))) if at.since(resolved_at) <= Alert::REOPENED_WITHIN => {
+            return tx.execute(&REOPEN, values![id]).map(drop);
+        }
+        _ => {}
+    }
+    let Some((org, app)) = tx.one::<(OrgId, AppId)>(&OWNER, values![endpoint])? else { return Ok(()) };
+    let mut random = [0; 15];
+    random.copy_from_slice(&endpoint.as_bytes()[5..]);
+    let alert = Alert {
+        // An endpoint has one alert at a time, so its own random part makes the id unique.
+        id: AlertId::new(at, random),
+        org,
+        app: Some(app),
+        endpoint: Some(endpoint),
+        rule: AlertRule::EndpointFailing,
+        value: f64::from(health.failure_count),
+        threshold: f64::from(limit),
+        fired_at: at,
+        resolved_at: None,
+        acknowledged_at: None,
+        acknowledged_by: None,
+    };
+    tx.execute(&INSERT, &parameters(&alert)).map(drop)
+}
+
+/// The endpoint has recovered, or is gone.
+pub(crate) fn resolve_of_endpoint(tx: &dyn Transaction, endpoint: EndpointId, at: Timestamp) -> Result<()> {
+    tx.execute(&RESOLVE_ENDPOINT, values![endpoint, at]).map(drop)
+}
+
+/// The application is gone.
+pub(crate) fn resolve_of_application(tx: &dyn Transaction, app: AppId, at: Timestamp) -> Result<()> {
+    tx.execute(&RESOLVE_APPLICATION, values![app, at]).map(drop)
+}
+
+pub(crate) fn one(reading: &dyn Reading, org: OrgId, id: AlertId) -> Result<Option<Alert>> {
+    reading.one(&ONE, values![id, org])
+}
+
+pub(crate) fn list(
+    reading: &dyn Reading,
+    slice: &Slice<'_>,
+    query: &AlertsQuery,
+) -> Result<ListPage<Alert, AlertId>> {
+    let (statement, owner) = match (query.app, query.firing) {
+        (Some(app), _) => (&OF_APPLICATION, *app.as_bytes()),
+        (None, Some(true)) => (&FIRING, *query.org.as_bytes()),
+        (None, _) => (&ALL, *query.org.as_bytes()),
+    };
+    let page = |low: AlertId, high: AlertId, rows: usize| {
+        reading.all::<Alert>(statement.by(query.part.order), values![owner, low, high, rows])
+    };
+    let wanted = |alert: Alert, _: &mut lists::Looked| Ok(Some(alert).filter(|alert| query.takes(alert)));
+    lists::walk(lists::Range::from(&query.part), slice, page, |alert| alert.id, wanted)
+}
+
+pub(crate) fn judged(reading: &dyn Reading, after: Option<AlertId>, limit: usize) -> Result<Vec<Alert>> {
+    let after = after.unwrap_or(AlertId::from_bytes([0; 20]));
+    reading.all(&JUDGED, values![after, limit])
+}
+
+/// Resolved ones from before a moment, and of each organization those that are too many: the oldest first.
+pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
+    let mut items = Vec::new();
+    for Past { org, count: there } in reading.all::<Past>(&PAST, values![])? {
+        let surplus = there.saturating_sub(Alert::MAX_RESOLVED);
+        let oldest: Vec<(AlertId, Timestamp)> =
+            reading.all(&OLDEST, values![org, count(limit - items.len())])?;
+        let gone = oldest.into_iter().enumerate();
+        let gone = gone.take_while(|(number, (_, resolved_at))| *number < surplus || *resolved_at < before);
+        items.extend(gone.map(|(_, (id, _))| ExpiredItem::Alert(id)));
+        if items.len() >= limit {
+            break;
+        }
+    }
+    Ok(items)
+}
+
+pub(crate) fn remove(tx: &dyn Transaction, id: AlertId) -> Result<usize> {
+    tx.execute(&REMOVE, values![id])
+}

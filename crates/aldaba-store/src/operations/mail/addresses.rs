@@ -1,0 +1,170 @@
+//! Who may get mails: the addresses of endpoints and applications, those that are confirmed, and those that want none.
+
+use super::{outage, queue};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{Batch, Reading, Result, Transaction};
+use crate::{MailRecipient, MailSubscription, NewMail, Quota};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+use std::time::Duration;
+
+/// An address is asked at most once in this time.
+const ASK_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+
+statements! {
+    OF_ENDPOINT = "SELECT coalesce(endpoint.owner_email, application.alert_email)
+        FROM endpoint JOIN application ON application.id = endpoint.app
+        WHERE endpoint.id = ?1 AND endpoint.deleted = 0 AND application.deleted = 0";
+    OF_APPLICATION = "SELECT alert_email FROM application WHERE id = ?1 AND deleted = 0";
+    ORG_OF_APPLICATION = "SELECT org FROM application WHERE id = ?1 AND deleted = 0";
+    OWNER = "SELECT owner_email FROM endpoint WHERE id = ?1";
+    STATE = "SELECT asked_at, confirmed_at FROM mail_address WHERE app = ?1 AND address = ?2";
+    COUNT = "SELECT count(*) FROM mail_address WHERE app = ?1";
+    ANOTHER = "SELECT address FROM mail_address WHERE app = ?1 AND address <> ?2 ORDER BY address LIMIT 1";
+    REMOVE = "DELETE FROM mail_address WHERE app = ?1 AND address = ?2";
+    REMOVE_OF_APPLICATION = "DELETE FROM mail_address WHERE app = ?1";
+    PUT = "INSERT INTO mail_address (app, address, asked_at, confirmed_at) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (app, address) DO UPDATE SET asked_at = excluded.asked_at, confirmed_at = excluded.confirmed_at";
+    CONFIRM = "UPDATE mail_address SET confirmed_at = ?3 WHERE app = ?1 AND address = ?2 AND confirmed_at IS NULL";
+    SENT_ON_DAY = "SELECT count FROM mail_day WHERE day = ?1 AND address = ?2";
+    BRING_FORWARD = "UPDATE mail SET due_at = ?2 WHERE address = ?1 AND app = ?3 AND due_at > ?2";
+    UNSUBSCRIBE = "INSERT INTO mail_unsubscribed (subject, address, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    SUBSCRIBE = "DELETE FROM mail_unsubscribed WHERE subject = ?1 AND address = ?2";
+    SUBSCRIBE_ALL = "DELETE FROM mail_unsubscribed WHERE subject = ?1";
+    UNSUBSCRIBED = "SELECT 1 FROM mail_unsubscribed WHERE subject = ?1 AND address = ?2";
+}
+
+/// The present address of a recipient. The operator's is a setting, and empty here.
+pub(super) fn of_recipient(reading: &dyn Reading, recipient: &MailRecipient) -> Result<Option<String>> {
+    let found: Option<Option<String>> = match recipient {
+        MailRecipient::Operator => Some(Some(String::new())),
+        MailRecipient::Unconfirmed(_, address) => Some(Some(address.clone())),
+        MailRecipient::Endpoint(_, endpoint) => reading.one(&OF_ENDPOINT, values![endpoint])?,
+        MailRecipient::Application(app) => reading.one(&OF_APPLICATION, values![app])?,
+    };
+    Ok(found.flatten())
+}
+
+pub(super) fn owner(reading: &dyn Reading, endpoint: EndpointId) -> Result<Option<String>> {
+    let found: Option<Option<String>> = reading.one(&OWNER, values![endpoint])?;
+    Ok(found.flatten())
+}
+
+/// Somebody has given an address as that of an endpoint's owner. What a caller of the portal gives has to be confirmed, unless
+/// the application has it already.
+pub(super) fn given(
+    batch: &mut Batch<'_>,
+    app: AppId,
+    address: &str,
+    by_portal: bool,
+    at: Timestamp,
+) -> Result<()> {
+    if !by_portal {
+        return put(batch.tx, app, address, None, Some(at));
+    }
+    match is_confirmed(batch.tx, app, address)? {
+        Some(true) => Ok(()),
+        _ => ask(batch, app, address, at).map(drop),
+    }
+}
+
+/// Whether an address may get the mails of an application. That of the application itself may: only an operator gives it.
+/// `None`: it is not known.
+pub(crate) fn is_confirmed(reading: &dyn Reading, app: AppId, address: &str) -> Result<Option<bool>> {
+    let own: Option<Option<String>> = reading.one(&OF_APPLICATION, values![app])?;
+    if own.flatten().as_deref() == Some(address) {
+        return Ok(Some(true));
+    }
+    Ok(state(reading, app, address)?.map(|(_, confirmed_at)| confirmed_at.is_some()))
+}
+
+type AddressState = (Option<Timestamp>, Option<Timestamp>);
+
+fn state(reading: &dyn Reading, app: AppId, address: &str) -> Result<Option<AddressState>> {
+    reading.one(&STATE, values![app, address])
+}
+
+fn put(
+    tx: &dyn Transaction,
+    app: AppId,
+    address: &str,
+    asked_at: Option<Timestamp>,
+    confirmed_at: Option<Timestamp>,
+) -> Result<()> {
+    tx.execute(&PUT, values![app, address, asked_at, confirmed_at])?;
+    let known: u32 = tx.one(&COUNT, values![app])?.unwrap_or_default();
+    if known > NewMail::MAX_ADDRESSES_PER_APPLICATION
+        && let Some(another) = tx.one::<String>(&ANOTHER, values![app, address])?
+    {
+        tx.execute(&REMOVE, values![app, another])?;
+    }
+    Ok(())
+}
+
+/// Queues a request to confirm an address, unless it was asked lately. Returns whether it did.
+pub(super) fn ask(batch: &mut Batch<'_>, app: AppId, address: &str, at: Timestamp) -> Result<bool> {
+    let tx = batch.tx;
+    let asked_at = match state(tx, app, address)? {
+        Some((_, Some(_))) => return Ok(false),
+        Some((asked_at, None)) => asked_at,
+        None => None,
+    };
+    // A moment that is ahead was noted by a clock that was wrong.
+    if asked_at.is_some_and(|asked| asked <= at && at.since(asked) < ASK_INTERVAL) {
+        return Ok(false);
+    }
+    let Some(org) = tx.one::<OrgId>(&ORG_OF_APPLICATION, values![app])? else { return Ok(false) };
+    let key = format!("confirm {app}");
+    let asked_today: u32 = tx.one(&SENT_ON_DAY, values![Quota::day_of(at), key])?.unwrap_or_default();
+    if asked_today >= NewMail::MAX_CONFIRMATIONS_PER_DAY {
+        put(tx, app, address, asked_at, None)?;
+        return Ok(false);
+    }
+    queue::count_for_day(tx, &key, at)?;
+    put(tx, app, address, Some(at), None)?;
+    let mail = NewMail {
+        org: Some(org),
+        recipient: MailRecipient::Unconfirmed(app, address.to_owned()),
+        kind: NewMail::CONFIRM.into(),
+        body: "{}".into(),
+        created_at: at,
+        due_at: at,
+        outage: None,
+    };
+    Ok(queue::keep(tx, batch.numbers, &[mail])? > 0)
+}
+
+/// 0: nobody has given it, or it is confirmed already.
+pub(super) fn confirm(tx: &dyn Transaction, app: AppId, address: &str, at: Timestamp) -> Result<usize> {
+    let confirmed = tx.execute(&CONFIRM, values![app, address, at])?;
+    if confirmed > 0 {
+        tx.execute(&BRING_FORWARD, values![address, at, app])?;
+    }
+    Ok(confirmed)
+}
+
+pub(super) fn unsubscribe(
+    tx: &dyn Transaction,
+    subscription: &MailSubscription,
+    at: Timestamp,
+) -> Result<usize> {
+    tx.execute(&UNSUBSCRIBE, values![subscription.subject, subscription.address, at])
+}
+
+pub(super) fn subscribe(tx: &dyn Transaction, subscription: &MailSubscription) -> Result<usize> {
+    tx.execute(&SUBSCRIBE, values![subscription.subject, subscription.address])
+}
+
+pub(crate) fn is_subscribed(reading: &dyn Reading, subscription: &MailSubscription) -> Result<bool> {
+    Ok(!reading.exists(&UNSUBSCRIBED, values![subscription.subject, subscription.address])?)
+}
+
+/// With the row of an endpoint goes what was kept of its mails.
+pub(crate) fn forget_endpoint(tx: &dyn Transaction, endpoint: EndpointId) -> Result<()> {
+    outage::forget(tx, endpoint)?;
+    tx.execute(&SUBSCRIBE_ALL, values![endpoint]).map(drop)
+}
+
+pub(crate) fn forget_application(tx: &dyn Transaction, app: AppId) -> Result<()> {
+    tx.execute(&SUBSCRIBE_ALL, values![app])?;
+    tx.execute(&REMOVE_OF_APPLICATION, values![app]).map(drop)
+}

@@ -1,0 +1,134 @@
+//! The queue. Of each organization and for each address only so many mails wait.
+
+use super::{addresses, outage};
+use crate::operations::transaction::{ReadingExt, statements, values};
+use crate::operations::{Numbers, Reading, Result, Transaction};
+use crate::{MailChanged, MailNumber, MailRecipient, NewMail, Quota};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
+
+/// Counts of former days that one commit removes.
+const REMOVED_AT_ONCE: usize = 100;
+/// Days whose counts are kept besides the present one: the clock may have been set back by a day.
+const DAYS_KEPT: i64 = 1;
+
+statements! {
+    COUNTS = "SELECT waiting, left_out FROM mail_count WHERE org = ?1";
+    SET_COUNTS = "INSERT INTO mail_count (org, waiting, left_out) VALUES (?1, ?2, ?3)
+        ON CONFLICT (org) DO UPDATE SET waiting = excluded.waiting, left_out = excluded.left_out";
+    REMOVE_COUNTS = "DELETE FROM mail_count WHERE org = ?1";
+    WAITING_FOR = "SELECT count(*) FROM mail WHERE address = ?1";
+    COUNT_WITH_LAST = "UPDATE mail SET more = more + 1 WHERE seq = (SELECT max(seq) FROM mail WHERE address = ?1)";
+    INSERT = "INSERT INTO mail (seq, org, app, endpoint, address, kind, body, more, created_at, due_at, attempts)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0)";
+    COMPOSE = "UPDATE mail SET message_id = ?2 WHERE seq = ?1 AND message_id IS NULL";
+    SET_DUE = "UPDATE mail SET due_at = ?2, attempts = attempts + ?3 WHERE seq = ?1";
+    READDRESS = "UPDATE mail SET address = ?2 WHERE seq = ?1 AND message_id IS NULL";
+    ORG = "SELECT org FROM mail WHERE seq = ?1";
+    REMOVE = "DELETE FROM mail WHERE seq = ?1";
+    COUNT_FOR_DAY = "INSERT INTO mail_day (day, address, count) VALUES (?1, ?2, 1)
+        ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1";
+    OLD_DAYS = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
+    REMOVE_DAY = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
+}
+
+/// The queue of the server itself.
+pub(super) fn no_organization() -> OrgId {
+    OrgId::from_bytes([0; 20])
+}
+
+/// How many mails of an organization wait, and how many were left out.
+fn counts(reading: &dyn Reading, org: OrgId) -> Result<(u32, u32)> {
+    Ok(reading.one(&COUNTS, values![org])?.unwrap_or_default())
+}
+
+fn set_counts(tx: &dyn Transaction, org: OrgId, waiting: u32, left_out: u32) -> Result<()> {
+    match (waiting, left_out) {
+        (0, 0) => tx.execute(&REMOVE_COUNTS, values![org])?,
+        _ => tx.execute(&SET_COUNTS, values![org, waiting, left_out])?,
+    };
+    Ok(())
+}
+
+/// Queues those that have a recipient with an address. Returns how many.
+pub(crate) fn keep(tx: &dyn Transaction, numbers: &mut Numbers, mails: &[NewMail]) -> Result<usize> {
+    let mut kept = 0;
+    for mail in mails {
+        let address = addresses::of_recipient(tx, &mail.recipient)?;
+        if !outage::is_to_be_told(tx, mail, address.is_some())? {
+            continue;
+        }
+        if let Some(address) = address {
+            kept += usize::from(put(tx, numbers, mail, &address)?);
+        }
+    }
+    Ok(kept)
+}
+
+/// `false`: there is no room.
+fn put(tx: &dyn Transaction, numbers: &mut Numbers, mail: &NewMail, address: &str) -> Result<bool> {
+    let NewMail { recipient, kind, body, created_at, due_at, .. } = mail;
+    let org = mail.org.unwrap_or_else(no_organization);
+    let (waiting, left_out) = counts(tx, org)?;
+    let for_address: u32 = tx.one(&WAITING_FOR, values![address])?.unwrap_or_default();
+    let is_full = waiting >= NewMail::MAX_PENDING;
+    if is_full || for_address >= NewMail::MAX_PENDING_PER_ADDRESS {
+        let is_counted = tx.execute(&COUNT_WITH_LAST, values![address])? > 0;
+        if !is_counted {
+            set_counts(tx, org, waiting, left_out.saturating_add(1))?;
+        }
+        return Ok(false);
+    }
+    let (app, endpoint): (Option<AppId>, Option<EndpointId>) = match recipient {
+        MailRecipient::Operator => (None, None),
+        MailRecipient::Endpoint(app, endpoint) => (Some(*app), Some(*endpoint)),
+        MailRecipient::Application(app) | MailRecipient::Unconfirmed(app, _) => (Some(*app), None),
+    };
+    let number = numbers.draw(tx, 1)?;
+    tx.execute(&INSERT, values![number, org, app, endpoint, address, kind, body, created_at, due_at])?;
+    set_counts(tx, org, waiting + 1, left_out)?;
+    Ok(true)
+}
+
+pub(super) fn compose(tx: &dyn Transaction, mails: &[MailNumber], message_id: &str) -> Result<usize> {
+    each(mails, |mail| tx.execute(&COMPOSE, values![mail, message_id]))
+}
+
+pub(super) fn set_due(
+    tx: &dyn Transaction,
+    mails: &[MailNumber],
+    due_at: Timestamp,
+    attempts: u32,
+) -> Result<usize> {
+    each(mails, |mail| tx.execute(&SET_DUE, values![mail, due_at, attempts]))
+}
+
+pub(super) fn readdress(tx: &dyn Transaction, mail: MailNumber, address: &str) -> Result<usize> {
+    tx.execute(&READDRESS, values![mail, address])
+}
+
+fn each(mails: &[MailNumber], change: impl Fn(&MailNumber) -> Result<usize>) -> Result<usize> {
+    mails.iter().map(change).sum()
+}
+
+/// Removes mails, and reports what was left out once there is room again.
+pub(super) fn remove(tx: &dyn Transaction, mails: &[MailNumber]) -> Result<MailChanged> {
+    let mut changed = MailChanged::default();
+    for mail in mails {
+        let Some(org) = tx.one::<OrgId>(&ORG, values![mail])? else { continue };
+        changed.mails += tx.execute(&REMOVE, values![mail])?;
+        let (waiting, left_out) = counts(tx, org)?;
+        changed.left_out = changed.left_out.saturating_add(left_out);
+        set_counts(tx, org, waiting.saturating_sub(1), 0)?;
+    }
+    Ok(changed)
+}
+
+pub(super) fn count_for_day(tx: &dyn Transaction, key: &str, at: Timestamp) -> Result<()> {
+    let today = Quota::day_of(at);
+    tx.execute(&COUNT_FOR_DAY, values![today, key])?;
+    let old: Vec<(i64, String)> = tx.all(&OLD_DAYS, values![today - DAYS_KEPT, REMOVED_AT_ONCE])?;
+    for (day, key) in old {
+        tx.execute(&REMOVE_DAY, values![day, key])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What an operator needs to see of a server.
+
+use super::Metrics;
+use super::exposition::{Exposition, Histogram, seconds};
+use crate::questions::ProcessQuestions;
+use aldaba_delivery::Timestamp;
+use aldaba_engine::{Engine, FiringCount};
+use aldaba_store::{COMMIT_MICROS, COMMIT_OPERATIONS, DiskState};
+
+const COMMIT: Option<&str> = option_env!("ALDABA_COMMIT");
+
+pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics) {
+    scheduler(out, engine);
+    store(out, engine);
+    health(out, engine);
+    alerts(out, engine);
+    out.counters(
+        "aldaba_requests_refused_total",
+        "Requests that were answered with an error, by its code.",
+        "code",
+        metrics.refusals.counts().map(|(code, count)| (code, count as f64)),
+    );
+    out.gauge(
+        "aldaba_ca_file_expiry_timestamp_seconds",
+        "When the first certificate of `ca_file` expires, in Unix time. NaN: there is none.",
+        metrics.issuers_expire_at.map_or(f64::NAN, unix_seconds),
+    );
+    out.info(
+        "aldaba_build_info",
+        "The version of the server, and its commit where the build says it. Always 1.",
+        &[("version", env!("CARGO_PKG_VERSION")), ("commit", COMMIT.unwrap_or("unknown"))],
+    );
+}
+
+fn scheduler(out: &mut Exposition, engine: &Engine) {
+    let load = engine.statistics().view().scheduler;
+    out.gauges(
+        "aldaba_lanes",
+        "Endpoints with work, by state: awake, with their configuration in memory; idle, only waiting. Some seconds old.",
+        "state",
+        [("awake", load.awake_lanes as f64), ("idle", load.idle_lanes as f64)],
+    );
+    out.gauge(
+        "aldaba_deliveries_in_flight",
+        "Deliveries on the wire, or with a result that is not written yet. Some seconds old.",
+        load.in_flight as f64,
+    );
+    out.gauge(
+        "aldaba_held_hosts",
+        "Hosts that are held because they look down, counted for each organization and scope. Some seconds old.",
+        load.held_gates as f64,
+    );
+}
+
+fn store(out: &mut Exposition, engine: &Engine) {
+    let commits = engine.statistics().commits();
+    let bounds: Vec<_> = COMMIT_MICROS.iter().map(|micros| *micros as f64 / 1e6).collect();
+    out.histogram(
+        "aldaba_store_commit_seconds",
+        "How long a commit took, until it was on disk.",
+        &Histogram { bounds: &bounds, counts: &commits.by_time, sum: seconds(commits.time) },
+    );
+    let bounds: Vec<_> = COMMIT_OPERATIONS.iter().map(|operations| *operations as f64).collect();
+    out.histogram(
+        "aldaba_store_commit_operations",
+        "How many operations a commit had: messages for an endpoint, results and changes.",
+        &Histogram { bounds: &bounds, counts: &commits.by_operations, sum: commits.operations as f64 },
+    );
+    let DiskState { log_bytes, free_bytes } = ProcessQuestions(engine).disk();
+    let bytes = |known: Option<u64>| known.map_or(f64::NAN, |bytes| bytes as f64);
+    out.gauge("aldaba_store_wal_bytes", "The size of the write-ahead log.", bytes(log_bytes));
+    out.gauge(
+        "aldaba_disk_free_bytes",
+        "Free bytes on the disk of the data folder. NaN: the disk does not say.",
+        bytes(free_bytes),
+    );
+}
+
+fn health(out: &mut Exposition, engine: &Engine) {
+    out.gauges(
+        "aldaba_background_tasks",
+        "Background tasks: running, and those that panicked, were restarted and have not run well for long enough since then.",
+        "state",
+        [
+            ("running", engine.background().running() as f64),
+            ("restarting", engine.restarted_tasks().len() as f64),
+        ],
+    );
+    let trusted = engine.clock_state().is_none_or(|clock| clock.trusted);
+    out.gauge(
+        "aldaba_clock_trusted",
+        "1 while the machine's clock is trusted; 0: nothing is removed and nothing ends by time.",
+        f64::from(u8::from(trusted)),
+    );
+}
+
+fn alerts(out: &mut Exposition, engine: &Engine) {
+    out.table(
+        "aldaba_alerts_firing",
+        "How often each alert rule fires: once for the server, and once for each organization. Those of endpoints do not count.",
+        ["rule", "severity", "scope"],
+        engine.firing_alerts().into_iter().map(|firing| {
+            let FiringCount { rule, scope, count } = firing;
+            ([rule.name(), rule.severity().name(), scope.name()], count as f64)
+        }),
+    );
+}
+
+fn unix_seconds(at: Timestamp) -> f64 {
+    at.millis() as f64 / 1000.0
+}
