@@ -6,6 +6,7 @@ mod credentials;
 mod endpoints;
 mod load;
 mod messages;
+mod observing;
 mod requests;
 mod sources;
 mod support;
