@@ -8,6 +8,7 @@ mod load;
 mod mails;
 mod messages;
 mod monitoring;
+mod observing;
 mod requests;
 mod sources;
 mod support;
