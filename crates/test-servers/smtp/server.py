@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import ssl
 from email import message_from_bytes, policy
 
@@ -35,7 +36,7 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
-        keep(session, envelope)
+        keep(server, session, envelope)
         if envelope.rcpt_tos[0].startswith("blunt@"):
             return "554 not wanted"
         left = int(open(CUTS).read()) if os.path.exists(CUTS) else 0
@@ -46,7 +47,7 @@ class Handler:
         return "250 taken"
 
 
-def keep(session, envelope):
+def keep(server, session, envelope):
     message = message_from_bytes(envelope.content, policy=policy.default)
     parts = {part.get_content_type(): part.get_content() for part in message.walk() if not part.is_multipart()}
     kept = {
@@ -58,7 +59,7 @@ def keep(session, envelope):
         "text": parts.get("text/plain", ""),
         "html": parts.get("text/html", ""),
         "raw": envelope.content.decode("utf-8", "replace"),
-        "encrypted": session.ssl is not None,
+        "encrypted": server.transport.get_extra_info("ssl_object") is not None,
         "user": (session.auth_data or b"").decode() if isinstance(session.auth_data, bytes) else session.auth_data,
         "peer": session.peer[1],
     }
@@ -110,4 +111,6 @@ async def main():
     await server.serve_forever()
 
 
+# A shell starts it with this signal ignored, and ends it by it.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 asyncio.run(main())

@@ -4,7 +4,7 @@ use crate::api::portal::KeySet;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
-use aldaba_api::{Application, ApplicationPatch, NewApplication, Set, input};
+use aldaba_api::{Application, ApplicationPatch, NewApplication, Set, answer, input};
 use futures_util::Stream;
 
 /// The applications of an organization.
@@ -77,10 +77,11 @@ impl App {
         Call::delete(&["app", &self.id]).done(&self.client).await
     }
 
-    /// Where its people are told that something is wrong; `None`: nowhere.
-    pub async fn set_alert_email(&self, email: Option<&str>) -> Result<(), Error> {
+    /// Where its people are told by mail that something is wrong; `None`: nowhere. The answer says whether the server can send
+    /// mails.
+    pub async fn set_alert_email(&self, email: Option<&str>) -> Result<AlertEmailState, Error> {
         let body = AlertEmail { email: email.map_or(Set::Clear, Set::to) };
-        Call::patch(&["app", &self.id, "alert-email"]).json(&body).done(&self.client).await
+        Call::patch(&["app", &self.id, "alert-email"]).json(&body).answer(&self.client).await
     }
 
     /// The public keys that its asymmetric endpoints are signed with. Everybody may ask, and so only by its id.
@@ -94,5 +95,17 @@ input! {
     AlertEmail {
         /// Null: nowhere.
         email: Set<String>,
+    }
+}
+
+answer! {
+    /// Where an application's people are told that something is wrong, and whether they are.
+    AlertEmailState {
+        /// `None`: nowhere.
+        email: Option<String>,
+        /// Whether the server can send mails.
+        mail_configured: bool,
+        /// What to do where it cannot.
+        note: Option<String>,
     }
 }

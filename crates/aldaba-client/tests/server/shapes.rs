@@ -51,6 +51,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut bodies = table! {
         "ActorOut" => Actor,
         "AlertEmailIn" => AlertEmail,
+        "AlertEmailOut" => AlertEmailState,
         "ApiKeyIn" => NewApiKey,
         "ApiKeyOut" => ApiKey,
         "ApiKeyPatch" => ApiKeyPatch,

@@ -58,7 +58,8 @@ async fn applications(client: &Client) {
     assert_eq!(app.patch(&patch).await.unwrap().throttle_rate, Some(7));
     let patch = ApplicationPatch { throttle_rate: Set::Clear, ..Default::default() };
     assert_eq!(app.patch(&patch).await.unwrap().throttle_rate, None);
-    app.set_alert_email(Some("people@example.com")).await.unwrap();
+    let told = app.set_alert_email(Some("people@example.com")).await.unwrap();
+    assert!(!told.mail_configured && told.note.is_some(), "{told:?}");
     assert_eq!(app.get().await.unwrap().alert_email.as_deref(), Some("people@example.com"));
     app.set_alert_email(None).await.unwrap();
     assert_eq!(app.get().await.unwrap().alert_email, None);

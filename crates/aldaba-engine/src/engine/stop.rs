@@ -34,10 +34,11 @@ impl Engine {
     /// The first half of a shutdown: starts nothing more, and waits for requests in flight up to `limit`.
     pub async fn drain(&self, limit: Duration) -> usize {
         self.0.background.stop();
+        let mails = self.0.mail_queue.drained(limit);
         let in_lanes = self.0.inbox.ask(SchedulingCommand::Stop);
         // Manual attempts are in no lane.
         let by_hand = tokio::time::timeout(limit, self.0.resender.ended());
-        let (drained, _) = tokio::join!(tokio::time::timeout(limit, in_lanes), by_hand);
+        let (drained, ..) = tokio::join!(tokio::time::timeout(limit, in_lanes), by_hand, mails);
         let in_lanes = if drained.is_ok() { 0 } else { self.in_flight().await };
         in_lanes + self.0.resender.permits.taken()
     }

@@ -246,3 +246,122 @@ fn moment(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SystemEntropy;
+    use crate::mailing::{MailFailure, MailTransport, SendingMail};
+    use aldaba_delivery::{AppId, EndpointId, HealthStatus};
+    use aldaba_store::{MailApplication, MailNumber, MailPermission};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl MailTransport for Nowhere {
+        fn send<'a>(&'a self, _mail: &'a OutgoingMail) -> SendingMail<'a> {
+            Box::pin(async { Err(MailFailure::Server("there is none".into())) })
+        }
+    }
+
+    fn composed(mails: &[Mail], language: Language) -> Option<OutgoingMail> {
+        let options = MailOptions {
+            transport: Arc::new(Nowhere),
+            operator: Some("operations@example.com".into()),
+            language,
+            public_url: "https://hooks.example.com".into(),
+            domain: "example.com".into(),
+            delay: Duration::ZERO,
+        };
+        let (vault, entropy) = (Vault::new([7; 32]), SystemEntropy::new());
+        let composer = Composer { options: &options, vault: &vault, entropy: &entropy, now: NOW };
+        composer.compose(mails, "operations@example.com", "<1@example.com>")
+    }
+
+    fn to_operator(kind: &str, body: String) -> Mail {
+        Mail {
+            number: MailNumber(1),
+            org: None,
+            recipient: MailRecipient::Operator,
+            kind: kind.into(),
+            body,
+            more: 0,
+            created_at: NOW,
+            attempts: 0,
+            endpoint: None,
+            application: None,
+            permission: MailPermission::Allowed,
+        }
+    }
+
+    fn about_endpoint(kind: &str) -> Mail {
+        let (app, id) = (AppId::from_bytes([1; 20]), EndpointId::from_bytes([2; 20]));
+        let endpoint = MailEndpoint {
+            id,
+            name: Some("A\r\nBcc: x@example.com".into()),
+            url: "https://example.com/a?key=canary#canary".into(),
+            status: HealthStatus::Failed,
+            disabled: false,
+            pending: MailEndpoint::MAX_COUNTED + 1,
+            metadata: "{}".into(),
+        };
+        let trouble = EndpointTrouble { error: "<b>".into(), retries: 1, ..EndpointTrouble::default() };
+        Mail {
+            recipient: MailRecipient::Endpoint(app, id),
+            body: serde_json::to_string(&trouble).unwrap(),
+            endpoint: Some(endpoint),
+            application: Some(MailApplication { name: "B".into(), metadata: "{}".into() }),
+            ..to_operator(kind, String::new())
+        }
+    }
+
+    #[test]
+    fn an_alert_is_written_in_the_language_of_the_operator_and_has_no_link_to_unsubscribe() {
+        let text = |subject: &str| AlertText { subject: subject.into(), paragraphs: vec!["<p>".into()] };
+        let alert = AlertMail { en: text("Queue"), es: text("Cola"), path: Some("/docs".into()) };
+        let mail = |language| composed(&[to_operator("alert.queue", alert.body())], language).unwrap();
+        let (english, spanish) = (mail(Language::English), mail(Language::Spanish));
+        assert_eq!((english.subject.as_str(), spanish.subject.as_str()), ("Queue", "Cola"));
+        assert!(english.text.contains("https://hooks.example.com/docs"), "{}", english.text);
+        assert!(english.html.contains("<p>&lt;p&gt;</p>"), "{}", english.html);
+        assert_eq!((english.unsubscribe, english.to.as_str()), (None, "operations@example.com"));
+    }
+
+    #[test]
+    fn every_kind_about_an_endpoint_has_a_text_in_both_languages_without_line_ends_markup_or_secrets() {
+        for kind in [WARNING, FAILED, RECOVERED, NewMail::RESUMED] {
+            let subjects = Language::ALL.map(|language| {
+                let mail = composed(&[about_endpoint(kind)], language).unwrap();
+                assert!(mail.subject.contains("'A Bcc: x@example.com'"), "{}", mail.subject);
+                for text in [&mail.text, &mail.html] {
+                    assert!(!text.contains("canary") && !text.contains("\nBcc"), "{text}");
+                }
+                assert!(!mail.html.contains("<b>") && mail.unsubscribe.is_some(), "{}", mail.html);
+                mail.subject
+            });
+            assert_ne!(subjects[0], subjects[1], "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_digest_names_each_thing_and_how_many_are_not_listed() {
+        let last = Mail { more: 7, ..about_endpoint(RECOVERED) };
+        let mail =
+            composed(&[about_endpoint(WARNING), about_endpoint(FAILED), last], Language::English).unwrap();
+        assert_eq!(mail.subject, "10 messages about your webhooks");
+        for said in ["has failed after 1 retry", "is failing", "works again", "And 7 more", "more than 1000"]
+        {
+            assert!(mail.text.contains(said), "{said}: {}", mail.text);
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_composes_nothing() {
+        assert_eq!(composed(&[about_endpoint("endpoint.other")], Language::English), None);
+        assert_eq!(composed(&[to_operator("alert.queue", "{}".into())], Language::English), None);
+    }
+}

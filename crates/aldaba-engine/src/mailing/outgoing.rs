@@ -33,7 +33,7 @@ pub enum MailFailure {
     Permanent(String),
 }
 
-/// Hands mails to a mail server.
+/// Passes mails to a mail server.
 pub trait MailTransport: fmt::Debug + Send + Sync {
     /// Returns when the server has taken the mail, or has not.
     fn send<'a>(&'a self, mail: &'a OutgoingMail) -> SendingMail<'a>;

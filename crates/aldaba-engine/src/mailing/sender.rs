@@ -3,7 +3,7 @@
 use super::compose::Composer;
 use super::inert::one_line;
 use super::sorting::{SortedMails, sort};
-use super::{MailFailure, MailOptions, MailQueue};
+use super::{MailFailure, MailOptions, MailQueue, OutgoingMail};
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::{Clock, ClockTrust, Entropy, Vault};
 use aldaba_delivery::Timestamp;
@@ -126,28 +126,55 @@ impl MailSender {
             None => {
                 let id = self.new_message_id(now);
                 let (mails, message_id) = (numbers.clone(), id.clone());
-                self.change(MailChange::Compose { mails, message_id }).await?;
+                self.writer().change(MailChange::Compose { mails, message_id }).await?;
                 id
             }
         };
         let composer = Composer { options: &self.options, vault: &self.vault, entropy: &*self.entropy, now };
         let Some(mail) = composer.compose(&sorted.send, &to, &message_id) else {
             tracing::warn!(kind = %sorted.send[0].kind, "a mail of a kind that this version does not know is dropped");
-            self.change(MailChange::Forget { mails: numbers }).await?;
+            self.writer().change(MailChange::Forget { mails: numbers }).await?;
             return Ok(Step::Done);
         };
-        let result = self.options.transport.send(&mail).await;
-        self.settle(&sorted.send, numbers, address, result).await
+        let result = self.send(mail, numbers.clone(), address).await?;
+        self.settle(&sorted.send, numbers, result).await
+    }
+
+    /// Sends a mail, and writes that it has left. Once begun, a stop of this task does not end it in between.
+    async fn send(
+        &self,
+        mail: OutgoingMail,
+        mails: Vec<MailNumber>,
+        address: String,
+    ) -> Result<Result<(), MailFailure>, Error> {
+        let sending = self.queue.sending.clone().lock_owned().await;
+        let (transport, writer, clock) = (self.options.transport.clone(), self.writer(), self.clock.clone());
+        let sent = tokio::spawn(async move {
+            let result = transport.send(&mail).await;
+            if result.is_ok() {
+                let at = clock.now();
+                writer.change_surely(MailChange::Sent { mails, address, at }).await?;
+            }
+            drop(sending);
+            Ok(result)
+        });
+        match sent.await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::Closed),
+        }
+    }
+
+    fn writer(&self) -> MailWriter {
+        MailWriter(self.store.clone())
     }
 
     async fn settle(
         &mut self,
         mails: &[Mail],
         numbers: Vec<MailNumber>,
-        address: String,
         result: Result<(), MailFailure>,
     ) -> Result<Step, Error> {
-        let at = self.clock.now();
         let kind = mails[0].kind.as_str();
         match result {
             Ok(()) => {
@@ -156,7 +183,6 @@ impl MailSender {
                 }
                 self.server = ServerState::default();
                 tracing::debug!(kind, mails = mails.len(), "a mail has left");
-                self.change_surely(MailChange::Sent { mails: numbers, address, at }).await?;
             }
             Err(MailFailure::Server(why)) => {
                 let delay = self.server.failed(self.clock.monotonic());
@@ -177,7 +203,8 @@ impl MailSender {
                     ?delay,
                     "the mail server refuses a mail for now; it is tried again"
                 );
-                self.change_surely(MailChange::Retry { mails: numbers, due_at: at + delay }).await?;
+                let due_at = self.clock.now() + delay;
+                self.writer().change_surely(MailChange::Retry { mails: numbers, due_at }).await?;
             }
             Err(MailFailure::Permanent(why)) => {
                 let error = one_line(&why, MAX_LOGGED);
@@ -187,7 +214,7 @@ impl MailSender {
                     about = about(mails),
                     "the mail server refuses a mail; it is given up"
                 );
-                self.change_surely(MailChange::Forget { mails: numbers }).await?;
+                self.writer().change_surely(MailChange::Forget { mails: numbers }).await?;
             }
         }
         Ok(Step::Done)
@@ -196,26 +223,26 @@ impl MailSender {
     /// Carries out what was decided about mails that are not sent now.
     async fn apply_unsent(&self, sorted: &SortedMails, address: &str, now: Timestamp) -> Result<(), Error> {
         if !sorted.unwanted.is_empty() {
-            self.change(MailChange::Forget { mails: sorted.unwanted.clone() }).await?;
+            self.writer().change(MailChange::Forget { mails: sorted.unwanted.clone() }).await?;
         }
         if !sorted.too_old.is_empty() {
             let mails = sorted.too_old.len();
             tracing::error!(mails, "mails could not be sent for days; they are given up");
-            self.change(MailChange::Forget { mails: sorted.too_old.clone() }).await?;
+            self.writer().change(MailChange::Forget { mails: sorted.too_old.clone() }).await?;
         }
         for (mail, address) in &sorted.moved {
-            self.change(MailChange::Readdress { mail: *mail, address: address.clone() }).await?;
+            self.writer().change(MailChange::Readdress { mail: *mail, address: address.clone() }).await?;
         }
         let mut asked = Vec::new();
         for (app, _) in &sorted.unconfirmed {
             if !asked.contains(app) {
                 asked.push(*app);
                 let address = address.to_owned();
-                self.change(MailChange::AskConfirmation { app: *app, address, at: now }).await?;
+                self.writer().change(MailChange::AskConfirmation { app: *app, address, at: now }).await?;
             }
         }
         for (mails, until) in &sorted.postponed {
-            self.change(MailChange::Postpone { mails: mails.clone(), due_at: *until }).await?;
+            self.writer().change(MailChange::Postpone { mails: mails.clone(), due_at: *until }).await?;
         }
         Ok(())
     }
@@ -228,11 +255,16 @@ impl MailSender {
         }
         format!("{id}@{}>", self.options.domain)
     }
+}
 
+/// Writes to the queue.
+struct MailWriter(Arc<dyn Store>);
+
+impl MailWriter {
     async fn change(&self, change: MailChange) -> Result<MailChanged, Error> {
         let (answer, answered) = oneshot::channel();
         let done = Done::new(move |result| drop(answer.send(result)));
-        self.store.change_mails(change, done);
+        self.0.change_mails(change, done);
         let changed = answered.await.map_err(|_| Error::Closed)??;
         if changed.left_out > 0 {
             tracing::error!(mails = changed.left_out, "mails were left out, because too many waited");

@@ -40,7 +40,7 @@ pub(super) fn encryption_key(text: &str) -> Option<[u8; 32]> {
 /// The sender of mails: an address, or a name with one.
 pub(super) fn sender(text: &str) -> Option<Mailbox> {
     let mailbox: Mailbox = text.parse().ok()?;
-    names::email(&mailbox.email.to_string()).ok().map(|()| mailbox)
+    names::email(mailbox.email.as_ref()).ok().map(|()| mailbox)
 }
 
 pub(super) fn networks(text: &str) -> Option<Vec<IpNet>> {

@@ -27,7 +27,7 @@ const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The reply code of a server that closes the connection.
 const CLOSING: u16 = 421;
 
-/// Hands mails to one server.
+/// Passes mails to one server.
 pub struct SmtpTransport {
     server: SmtpUrl,
     from: Mailbox,

@@ -110,6 +110,45 @@ fn what_died_before_there_was_a_dead_letter_is_in_it() {
     assert_eq!(rows, [(1, 70, 3, "paid".into()), (2, 80, 1, String::new())]);
 }
 
+#[test]
+fn addresses_from_before_mails_are_confirmed_unless_a_portal_may_have_given_them() {
+    let connection = Connection::open_in_memory().unwrap();
+    let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("mail_address")).collect();
+    without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+    connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+    let endpoint = |id: &str, owner: &str| {
+        format!(
+            "INSERT INTO endpoint (id, app, org, disabled, version, created_at, updated_at, health_status,
+                 health_failure_count, health_probe_gap, policy, url, description, event_types, channels,
+                 metadata, sealed, owner_email)
+             VALUES (x'{id}', x'02', x'03', 0, 1, 0, 0, 0, 0, 0, 'standard', 'https://a', '', '', '', '{{}}', x'', {owner});"
+        )
+    };
+    let audit = |id: &str, endpoint: &str, actor: u8, action: &str, fields: &str| {
+        format!(
+            "INSERT INTO audit (id, org, app, endpoint, actor_kind, action, resource, fields, count)
+             VALUES (x'{id}', x'03', x'02', x'{endpoint}', {actor}, '{action}', '', '{fields}', 1);"
+        )
+    };
+    let rows = [
+        endpoint("a1", "'operator@example.com'"),
+        endpoint("a2", "'portal@example.com'"),
+        endpoint("a3", "'made@example.com'"),
+        endpoint("a4", "NULL"),
+        audit("b1", "a1", 0, "endpoint.update", "ownerEmail"),
+        audit("b2", "a1", 2, "endpoint.update", "name"),
+        audit("b3", "a2", 2, "endpoint.update", "name,ownerEmail"),
+        audit("b4", "a3", 2, "endpoint.create", ""),
+    ];
+    connection.execute_batch(&rows.concat()).unwrap();
+    to_present(&connection);
+    let mut confirmed =
+        connection.prepare("SELECT address FROM mail_address WHERE confirmed_at IS NOT NULL").unwrap();
+    let found: Vec<String> =
+        confirmed.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(found, ["operator@example.com"]);
+}
+
 /// A data folder with the schema of a former version, and so many messages that were delivered at their second attempt.
 fn past(folder: &Path, version: usize, messages: usize) {
     let [org, app, endpoint] = ["01", "02", "03"].map(|byte| format!("x'{}'", byte.repeat(20)));

@@ -5,7 +5,6 @@ use crate::support::client::Client;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::json;
-use std::time::Duration;
 
 async fn page(client: &Client, method: Method, path: &str) -> (StatusCode, String) {
     let reply = client.anonymous().send(method, path, &[], Bytes::new()).await;
@@ -85,12 +84,11 @@ async fn an_address_that_a_caller_of_the_portal_sets_is_confirmed_before_anythin
     assert_eq!(header(&mails[0], "List-Unsubscribe"), "");
     stage.send().await;
     stage.becomes(&endpoint, "failed").await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    stage.stays_at(1).await;
     // Set once more, it is not asked once more.
     guest.patch(&shown, r#"{"ownerEmail": null}"#).await.expect(200);
     guest.patch(&shown, r#"{"ownerEmail": "victim@example.com"}"#).await.expect(200);
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    stage.mails(1).await;
+    stage.stays_at(1).await;
 
     let link = path(&mails[0], "confirm");
     let client = &stage.server.client;

@@ -84,6 +84,12 @@ impl MailStage {
         parsed(&self.smtp, count)
     }
 
+    /// No more than so many mails come, longer than the sender sleeps and waits after a failure: nothing signals that.
+    pub(super) async fn stays_at(&self, count: usize) -> Vec<Value> {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        parsed(&self.smtp, count)
+    }
+
     /// Resumes an endpoint, whose receiver works or not.
     pub(super) async fn resume(&self, endpoint: &str) {
         let path = format!("/app/{}/endpoint/{endpoint}/resume", self.app);

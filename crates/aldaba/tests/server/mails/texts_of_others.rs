@@ -30,10 +30,8 @@ async fn markup_and_line_ends_in_names_stay_inert_and_secrets_are_in_no_mail() {
         assert!(!html.contains("<img") && !html.contains("<script"), "{html}");
         assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt; Bcc: other@example.com"), "{html}");
         let text = text(mail, "text");
-        assert!(
-            text.contains("Application: App <script>alert(1)</script> Bcc: other@example.com\n"),
-            "{text}"
-        );
+        let application = "  Application: App <script>alert(1)</script> Bcc: other@example.com";
+        assert!(text.lines().any(|line| line.trim_end() == application), "{text}");
         for part in ["raw", "text", "html"] {
             for canary in CANARIES {
                 assert!(!mail[part].as_str().unwrap().contains(canary), "{canary} in {part}");
