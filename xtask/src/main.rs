@@ -33,6 +33,7 @@ cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of 
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
 cargo xtask servers      installs the servers for tests: PostgreSQL, Redis
+cargo xtask observing    what the server says of itself, against a real Prometheus; installs it
 cargo xtask schemathesis generated requests from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Some("sdks") => stages::sdks(&arguments[1..]),
         Some("examples") => stages::examples(),
         Some("servers") => tools::servers(),
+        Some("observing") => stages::observing(),
         Some("schemathesis") => stages::schemathesis(&arguments[1..]),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),

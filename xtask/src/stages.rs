@@ -11,11 +11,12 @@ use std::time::Duration;
 /// A stage: its name, its time budget in minutes on two cores, and its function.
 type Stage = (&'static str, u64, fn() -> TaskResult);
 
-const STAGES: [Stage; 5] = [
+const STAGES: [Stage; 6] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
     ("stores and samples", 6, stores),
     ("SDKs and API", 5, api),
+    ("Prometheus and mail", 3, observing),
     ("rest", 5, lint),
 ];
 
@@ -88,6 +89,15 @@ fn api() -> TaskResult {
     recipes::run(&server(), &[])?;
     sdks::run(&server(), &[])?;
     sdks::schemathesis(&server(), EXAMPLES, &[])
+}
+
+/// What the server says of itself, to the real programs that listen. These tests are ignored elsewhere, because they need
+/// programs of Debian.
+pub(crate) fn observing() -> TaskResult {
+    tools::prometheus()?;
+    contrib::promtool()?;
+    suites::run_ignored("aldaba", "observing")?;
+    suites::run_ignored("aldaba", "outage")
 }
 
 /// Names, formatting, requirements, links, lints and licences.
@@ -217,7 +227,7 @@ fn measure() -> Result<Command, String> {
 
 /// A scripted outage, watched by the server's alerts and by a real Prometheus.
 pub(crate) fn alerts() -> TaskResult {
-    contrib::promtool()?;
+    tools::prometheus()?;
     show(suites::workspace("test").args(["--test", "outage", "--", "--ignored", "--nocapture"]))
 }
 

@@ -10,6 +10,8 @@ use std::process::Command;
 /// A test program.
 struct Suite {
     package: String,
+    /// The name of the target.
+    name: String,
     /// The working directory of the tests.
     folder: PathBuf,
     program: PathBuf,
@@ -43,6 +45,13 @@ pub(crate) fn run(packages: &[&str]) -> TaskResult {
     Ok(())
 }
 
+/// Runs those tests of a target that are ignored otherwise.
+pub(crate) fn run_ignored(package: &str, name: &str) -> TaskResult {
+    let found = all()?.into_iter().find(|tests| tests.package == package && tests.name == name);
+    let tests = found.ok_or_else(|| format!("{package} has no tests called `{name}`"))?;
+    show(Command::new(&tests.program).arg("--ignored").current_dir(&tests.folder))
+}
+
 /// Runs the examples in the documentation of the code.
 pub(crate) fn documentation() -> TaskResult {
     show(workspace("test").arg("--doc"))
@@ -65,7 +74,13 @@ impl Suite {
         }
         let folder = Path::new(manifest).parent()?;
         let package = folder.file_name()?.to_str()?;
-        Some(Self { package: package.into(), folder: folder.into(), program: program.into() })
+        let name = artifact["target"]["name"].as_str()?;
+        Some(Self {
+            package: package.into(),
+            name: name.into(),
+            folder: folder.into(),
+            program: program.into(),
+        })
     }
 }
 
@@ -79,6 +94,7 @@ mod tests {
         let artifact = |test: bool| {
             json!({
                 "reason": "compiler-artifact", "manifest_path": "/here/crates/one/Cargo.toml",
+                "target": {"name": "one"},
                 "profile": {"test": test}, "executable": "/here/target/ci/deps/one-1f",
             })
         };

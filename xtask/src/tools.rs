@@ -77,17 +77,17 @@ pub(crate) fn servers() -> TaskResult {
     if missing.is_empty() { Ok(()) } else { without_service_start(|| install(&missing)) }
 }
 
+/// Installs Prometheus with its tool promtool, if they are missing.
+pub(crate) fn prometheus() -> TaskResult {
+    let programs = ["/usr/bin/prometheus", "/usr/bin/promtool"];
+    let is_there = programs.iter().all(|program| Path::new(program).exists());
+    if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
+}
+
 /// Installs valgrind with its tool callgrind, if it is missing.
 pub(crate) fn valgrind() -> TaskResult {
     let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());
     if is_there { Ok(()) } else { install(&["valgrind"]) }
-}
-
-/// Installs Prometheus with promtool, if it is missing.
-pub(crate) fn prometheus() -> TaskResult {
-    let is_there =
-        ["/usr/bin/prometheus", "/usr/bin/promtool"].iter().all(|program| Path::new(program).exists());
-    if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
 }
 
 /// Keeps the system from starting newly installed servers.

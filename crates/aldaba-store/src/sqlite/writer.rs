@@ -101,8 +101,7 @@ impl Writer {
         }
         let written = self.database.write_counted(false);
         if let Err(error) = &written {
-            tracing::warn!(%error, "the newest counts of organizations could not be written");
-            std::thread::sleep(PANIC_DELAY);
+            tracing::debug!(%error, "the newest counts of organizations could not be written");
         }
         self.note(&written);
         self.copy_log();

@@ -148,6 +148,15 @@ pub const SETTINGS: &[Setting] = &[
     )
     .explained(unresolved),
     text(
+        "data",
+        "./aldaba-data",
+        "a folder",
+        "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
+         server on the same folder is refused at its start.",
+        |c, v| (!v.is_empty() && !Path::new(v).is_file()).then(|| c.store.folder = v.into()),
+    )
+    .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
+    text(
         "metrics_listen",
         "",
         "an address and a port, such as 127.0.0.1:9071, [::]:9071 or localhost:9071",
@@ -166,15 +175,6 @@ pub const SETTINGS: &[Setting] = &[
             is_token.then(|| c.metrics_token = Some(Secret(v.to_owned())))
         },
     ),
-    text(
-        "data",
-        "./aldaba-data",
-        "a folder",
-        "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
-         server on the same folder is refused at its start.",
-        |c, v| (!v.is_empty() && !Path::new(v).is_file()).then(|| c.store.folder = v.into()),
-    )
-    .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
     secret(
         "database_url",
         "nothing: PostgreSQL comes with a later version; leave it out to use the embedded database",

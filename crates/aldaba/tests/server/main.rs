@@ -7,6 +7,7 @@ mod endpoints;
 mod load;
 mod mails;
 mod messages;
+mod observing;
 mod requests;
 mod sources;
 mod support;

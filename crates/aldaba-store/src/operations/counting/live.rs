@@ -237,10 +237,13 @@ impl LiveCounts {
         match counted {
             Some(_) if state.unwritten.is_empty() => state.since = None,
             Some(_) => {}
+            // Not with the next commit, which may be the same one once more.
+            None if writing.is_empty() => {}
             None => {
                 for (key, counts) in writing.iter() {
                     state.unwritten.entry(*key).or_default().add(counts);
                 }
+                state.since = Some(clock.now());
             }
         }
         if let Some(counted) = counted {
