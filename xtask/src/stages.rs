@@ -95,7 +95,9 @@ fn api() -> TaskResult {
 /// programs of Debian.
 pub(crate) fn observing() -> TaskResult {
     tools::prometheus()?;
-    suites::run_ignored("aldaba", "observing")
+    contrib::promtool()?;
+    suites::run_ignored("aldaba", "observing")?;
+    suites::run_ignored("aldaba", "outage")
 }
 
 /// Names, formatting, requirements, links, lints and licences.
@@ -225,7 +227,7 @@ fn measure() -> Result<Command, String> {
 
 /// A scripted outage, watched by the server's alerts and by a real Prometheus.
 pub(crate) fn alerts() -> TaskResult {
-    contrib::promtool()?;
+    tools::prometheus()?;
     show(suites::workspace("test").args(["--test", "outage", "--", "--ignored", "--nocapture"]))
 }
 

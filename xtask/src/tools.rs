@@ -90,13 +90,6 @@ pub(crate) fn valgrind() -> TaskResult {
     if is_there { Ok(()) } else { install(&["valgrind"]) }
 }
 
-/// Installs Prometheus with promtool, if it is missing.
-pub(crate) fn prometheus() -> TaskResult {
-    let is_there =
-        ["/usr/bin/prometheus", "/usr/bin/promtool"].iter().all(|program| Path::new(program).exists());
-    if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
-}
-
 /// Keeps the system from starting newly installed servers.
 fn without_service_start(what: impl FnOnce() -> TaskResult) -> TaskResult {
     use std::os::unix::fs::PermissionsExt;
