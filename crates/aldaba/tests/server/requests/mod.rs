@@ -3,6 +3,7 @@
 pub(crate) mod bad_input;
 pub(crate) mod docs;
 pub(crate) mod document_examples;
+pub(crate) mod document_snapshot;
 pub(crate) mod errors;
 pub(crate) mod idempotency;
 pub(crate) mod known_fields;
