@@ -3,7 +3,7 @@
 mod routes;
 pub(crate) mod target;
 
-pub(crate) use routes::{ApplicationIn, checked};
+pub(crate) use routes::new_application;
 
 use crate::api::routing::route::Route;
 
