@@ -24,13 +24,17 @@ request! {
         /// For people.
         required name: String = text().by(key_name).limits(1, MAX_KEY_NAME_BYTES);
         /// `admin`: everything; `send`: messages, and nothing else; `read`: everything but changes and secrets.
-        required scope: Scope = choice(&["admin", "send", "read"]).asked();
+        required scope: Scope = choice(&["admin", "send", "read"]).asked().hinted(SCOPES);
         /// The id or uid of the one application that it is for; absent: all.
         nullable app_id: String = text();
         /// From then on it counts no longer; absent: never.
         nullable expires_at: Timestamp = moment();
     }
 }
+
+#[cfg(feature = "server")]
+const SCOPES: &str =
+    "`admin` (everything), `send` (messages alone) or `read` (everything but changes and secrets)";
 
 impl NewApiKey {
     /// For all applications, for ever.

@@ -217,7 +217,7 @@ request! {
         /// Its event type, or `svix.ping`, which needs none.
         required event_type: String = name();
         /// Which of the schema's examples; the first, if not given.
-        nullable example_index: u32 = number(0, MAX_INDEX).wide();
+        nullable example_index: u32 = number(0, MAX_INDEX).wide().without_max();
     }
 }
 

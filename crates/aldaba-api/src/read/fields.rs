@@ -195,10 +195,10 @@ impl Fields {
         }
     }
 
-    /// Keeps in mind which fields are given by two names that say something else.
+    /// Keeps in mind which numbers are given by two names that say something else. A list is given by one.
     pub(super) fn note_ambiguous(&mut self, older: &[(&'static str, &'static str)]) {
         let differ = |(name, older): &&(&'static str, &'static str)| {
-            let given = |name| self.fields.get(name).filter(|value| !raw::is_null(value));
+            let given = |name| self.fields.get(name).filter(|value| raw::is_number(value));
             matches!((given(*name), given(*older)), (Some(one), Some(other)) if one.get() != other.get())
         };
         let pairs: Vec<_> = older.iter().filter(differ).copied().collect();

@@ -40,7 +40,10 @@ pub mod whole {
         let older = at.older.filter(|older| fields.has(older) && !fields.has(at.name));
         let name = older.unwrap_or(at.name);
         if !fields.has(name) {
-            fields.require(name);
+            match kind.hint() {
+                "" => fields.require(name),
+                hint => fields.problem(name, format!("this field is required: {hint}")),
+            }
         } else if fields.is_null(name) && !K::TAKES_NULL {
             fields.refuse_null(name, kind.expected());
         }

@@ -32,6 +32,11 @@ pub trait FieldKind: KindSchema {
     /// In the words of a message: "expected …, not null".
     fn expected(&self) -> &'static str;
 
+    /// What there is to choose from, for who leaves it out.
+    fn hint(&self) -> &'static str {
+        ""
+    }
+
     /// Reads a value; `None` if it is null, or wrong.
     fn read(&self, fields: &mut Fields, name: &str) -> Option<Self::Value>;
 

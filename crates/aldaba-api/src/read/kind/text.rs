@@ -259,13 +259,14 @@ impl KindSchema for SecretField {
 pub struct ChoiceField<T> {
     words: &'static [&'static str],
     has_pattern: bool,
+    hint: &'static str,
     value: PhantomData<fn() -> T>,
 }
 
 /// One of a few words; the first is the default.
 #[must_use]
 pub const fn choice<T>(words: &'static [&'static str]) -> ChoiceField<T> {
-    ChoiceField { words, has_pattern: false, value: PhantomData }
+    ChoiceField { words, has_pattern: false, hint: "", value: PhantomData }
 }
 
 impl<T> ChoiceField<T> {
@@ -273,6 +274,14 @@ impl<T> ChoiceField<T> {
     #[must_use]
     pub const fn asked(self) -> Self {
         Self { has_pattern: true, ..self }
+    }
+}
+
+impl<T> ChoiceField<T> {
+    /// What the words mean, for who gives none.
+    #[must_use]
+    pub const fn hinted(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 }
 
@@ -287,6 +296,10 @@ impl<T: Clone + PartialEq + TryFrom<String>> FieldKind for ChoiceField<T> {
 
     fn expected(&self) -> &'static str {
         "a string"
+    }
+
+    fn hint(&self) -> &'static str {
+        self.hint
     }
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<T> {

@@ -72,9 +72,8 @@ async fn every_body_names_all_that_is_wrong_with_it() {
         ),
         (
             "/ingest/source".into(),
-            json!({"name": "", "type": "hmac", "config": {"secret": 1, "colour": "red"}, "eventIdFrom": ["nowhere"],
-                   "toleranceSeconds": 0}),
-            "name config.secret config.colour eventIdFrom.[0] toleranceSeconds",
+            json!({"name": "", "type": "hmac", "config": {"secret": 1, "colour": "red"}, "toleranceSeconds": 0}),
+            "name config.secret config.colour toleranceSeconds",
         ),
     ] {
         let reply = server.client.post(&path, body.to_string()).await;

@@ -79,10 +79,10 @@ fn differences(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>
     let (before, after) = (all_leaves(before), all_leaves(after));
     let gone = before.iter().filter(|(place, value)| after.get(*place) != Some(value));
     let new = after.iter().filter(|(place, value)| before.get(*place) != Some(value));
-    let mut lines: Vec<_> = gone.map(|(place, value)| format!("- {place}: {value}")).collect();
-    lines.extend(new.map(|(place, value)| format!("+ {place}: {value}")));
-    lines.sort_by_key(|line| (line[2..].to_owned(), line.starts_with('+')));
-    lines
+    let mut found: Vec<_> = gone.map(|(place, value)| (place, 0, value)).collect();
+    found.extend(new.map(|(place, value)| (place, 1, value)));
+    found.sort_unstable();
+    found.iter().map(|(place, side, value)| format!("{} {place}: {value}", ["-", "+"][*side])).collect()
 }
 
 fn written(parts: &BTreeMap<String, Value>) -> String {
