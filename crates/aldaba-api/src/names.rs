@@ -89,6 +89,23 @@ pub fn line(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The longest name of a key, in bytes.
+pub const MAX_KEY_NAME_BYTES: usize = 256;
+
+/// Checks the name of a key or of a token.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn key_name(name: &str) -> Result<(), String> {
+    match name {
+        _ if !(1..=MAX_KEY_NAME_BYTES).contains(&name.len()) => {
+            Err(format!("must be 1 to {MAX_KEY_NAME_BYTES} bytes long"))
+        }
+        name if name.chars().any(char::is_control) => Err("must hold no control characters".into()),
+        _ => Ok(()),
+    }
+}
+
 /// The longest mail address, in bytes.
 pub const MAX_EMAIL_BYTES: usize = 254;
 

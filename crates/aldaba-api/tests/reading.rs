@@ -1,7 +1,7 @@
 //! Reading bodies: all that is wrong is said at once.
 #![cfg(feature = "server")]
 
-use aldaba_api::read::{Parsed, Problems, UnknownFields, parse};
+use aldaba_api::read::{Fields, Parsed, Problems, UnknownFields, parse};
 use aldaba_api::{EndpointPatch, EndpointUpdate, NewEndpoint, Set, WhenDisabled};
 
 fn read<T: aldaba_api::read::ApiRequest>(body: &str, is_change: bool) -> Parsed<T> {
@@ -122,4 +122,45 @@ fn an_object_is_kept_byte_by_byte_and_given_once() {
         refused::<NewEndpoint>(twice, false),
         [("body.filter".to_owned(), "is given twice".to_owned())]
     );
+}
+
+#[test]
+fn of_two_names_that_differ_the_one_that_changes_something_counts() {
+    let change = |body: &str| read::<EndpointPatch>(body, true);
+    let current = EndpointUpdate { throttle_rate: Some(5), ..EndpointUpdate::new("x") };
+    for (body, rate) in [
+        (r#"{"throttleRate": 5, "rateLimit": 9}"#, 9),
+        (r#"{"throttleRate": 9, "rateLimit": 5}"#, 9),
+        (r#"{"throttleRate": null, "rateLimit": 9}"#, 9),
+        (r#"{"throttleRate": 9, "rateLimit": null}"#, 9),
+    ] {
+        assert_eq!(change(body).against(&current).finish().unwrap().throttle_rate, Set::To(rate), "{body}");
+    }
+    let neither = r#"{"throttleRate": 8, "rateLimit": 9, "uid": "a b"}"#;
+    let found = problems(change(neither).against(&current).finish().unwrap_err());
+    let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["body.uid", "body.throttleRate"]);
+    assert_eq!(found[1].1, "is not what `rateLimit` says, another name for it; give one of the two");
+    // Without anything to compare with, neither counts.
+    let new = r#"{"url": "x", "throttleRate": 5, "rateLimit": 9}"#;
+    assert_eq!(refused::<NewEndpoint>(new, false).len(), 1);
+    let same = read::<NewEndpoint>(r#"{"url": "x", "throttleRate": 5, "rateLimit": 5}"#, false);
+    assert_eq!(same.finish().unwrap().throttle_rate, Some(5));
+}
+
+#[test]
+fn a_brief_body_lists_one_problem_and_looks_for_no_names() {
+    let body = br#"{"url": 1, "throttleRat": 5, "answer": {}}"#;
+    let fields = Fields::parse(body, UnknownFields::Refuse).unwrap().briefly();
+    let found = problems(Parsed::<NewEndpoint>::of(fields, false).finish().unwrap_err());
+    let expected = [("body.answer", "unknown field"), ("body", "and 2 more problems that are not listed")];
+    assert_eq!(found, expected.map(|(place, why)| (place.to_owned(), why.to_owned())));
+}
+
+#[test]
+fn a_required_object_may_be_empty_and_is_sent() {
+    let none = aldaba_api::SetHeaders::default();
+    let text = serde_json::to_string(&none).unwrap();
+    assert_eq!(text, r#"{"headers":{}}"#);
+    assert_eq!(read::<aldaba_api::SetHeaders>(&text, false).finish().unwrap(), none);
 }

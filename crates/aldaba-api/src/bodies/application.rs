@@ -2,7 +2,7 @@
 
 #[cfg(feature = "server")]
 use crate::read::{count, moment, short_strings, text, uid};
-use crate::{Metadata, Timestamp, resource};
+use crate::{Metadata, Timestamp, request, resource, response};
 
 resource! {
     ($)
@@ -54,5 +54,25 @@ impl NewApplication {
     /// With a name, and an own name for it.
     pub fn with_uid(name: impl Into<String>, uid: impl Into<String>) -> Self {
         Self { uid: Some(uid.into()), ..Self::new(name) }
+    }
+}
+
+request! {
+    /// Where an application's people are told that something is wrong.
+    AlertEmail "AlertEmailIn" = {"email": "people@example.com"} {
+        /// Null: nowhere.
+        cleared email: String = text().email();
+    }
+}
+
+response! {
+    /// Where an application's people are told that something is wrong, and whether they are.
+    AlertEmailState "AlertEmailOut" of AlertEmailStateView {
+        /// Null: nowhere.
+        nullable email: String;
+        /// Whether the server can send mails.
+        required mail_configured: bool;
+        /// What to do where it cannot.
+        omitted note: String;
     }
 }

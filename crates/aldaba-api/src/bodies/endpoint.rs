@@ -1,11 +1,12 @@
 //! Endpoints: URLs that messages are delivered to.
 
+use super::replay::BackgroundTask;
 #[cfg(feature = "server")]
 use crate::names::{channel, name as check_name};
 #[cfg(feature = "server")]
 use crate::read::{
-    choice, count, moment, name, names, nested, number, object, secret, short_strings, strings, text, toggle,
-    uid,
+    choice, count, moment, name, names, number, object, one_of, secret, short_strings, strings,
+    strings_or_nulls, text, toggle, uid,
 };
 use crate::{Json, Metadata, Secret, Timestamp, request, resource, response, words};
 use std::collections::BTreeMap;
@@ -138,13 +139,13 @@ resource! {
         /// Says so where `ownerEmail` is set and the server sends no mails.
         omitted owner_email_note: String = text();
         /// A delivery of an ordered endpoint ended without success, and it waits for its owner.
-        required blocked: bool = toggle();
+        required blocked: bool;
         /// `failed` while its health is, else `active`.
-        required status: EndpointStatus = choice::<EndpointStatus>(&["active", "failed"]).described();
+        required status: EndpointStatus = text().pattern("^(active|failed)$");
         /// Failures since the last success.
-        required failure_count: u32 = count();
+        required failure_count: u32;
         /// How it is.
-        required health: EndpointHealth = nested::<EndpointHealth>();
+        required health: EndpointHealth;
         /// When it was made.
         required created_at: Timestamp = moment();
         /// When it was last changed.
@@ -172,19 +173,19 @@ impl EndpointUpdate {
 
 response! {
     /// How an endpoint is.
-    EndpointHealth "HealthOut" of HealthState {
+    EndpointHealth "HealthOut" of EndpointHealthView {
         /// In a word.
         required status: Condition = text();
         /// In a sentence.
         required text: String = text();
         /// Failures in a row.
-        required failure_count: u32 = count();
+        required failure_count: u32;
         /// When the status last changed, but for *degraded*.
         required since: Timestamp = moment();
         /// Since when there was no success.
         nullable failing_since: Timestamp = moment();
         /// What happened last.
-        nullable last_error: LastError = nested::<LastError>();
+        nullable last_error: LastError;
         /// When a failed one is looked at again.
         nullable next_probe_at: Timestamp = moment();
     }
@@ -192,11 +193,11 @@ response! {
 
 response! {
     /// What an endpoint failed with.
-    LastError "LastErrorOut" of LastErrorState {
+    LastError "LastErrorOut" of LastErrorView {
         /// In words.
         required text: String = text();
         /// Of the answer, if there was one.
-        nullable status_code: u16 = count();
+        nullable status_code: u16;
         /// When.
         required at: Timestamp = moment();
     }
@@ -218,7 +219,7 @@ request! {
         /// Its event type, or `svix.ping`, which needs none.
         required event_type: String = name();
         /// Which of the schema's examples; the first, if not given.
-        nullable example_index: u32 = number(0, MAX_INDEX).wide();
+        nullable example_index: u32 = number(0, MAX_INDEX).wide().without_max();
     }
 }
 
@@ -238,5 +239,136 @@ request! {
     Resume "ResumeIn" = {"recover": true} {
         /// Also send again what has died in the outage.
         given recover: bool = toggle();
+    }
+}
+
+request! {
+    /// All headers of an endpoint; there may be none.
+    SetHeaders "HeadersIn" = {"headers": {"X-Team": "billing"}} {
+        /// Names and values.
+        required headers: BTreeMap<String, String> = strings(MAX_HEADERS);
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for SetHeaders {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(headers: I) -> Self {
+        Self { headers: headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+}
+
+request! {
+    /// What is to change about an endpoint's headers.
+    HeadersPatch "HeadersPatch" = {"headers": {"X-Team": "support", "X-Region": "eu"}, "deleteHeaders": ["X-Former"]} {
+        /// Names and values; null takes one away.
+        map headers: BTreeMap<String, Option<String>> = strings_or_nulls(MAX_HEADER_CHANGES);
+        /// The names of headers to take away.
+        nullable delete_headers: Vec<String> = names(MAX_HEADER_CHANGES, any_name).undescribed();
+    }
+}
+
+/// Names of headers in one request.
+#[cfg(feature = "server")]
+pub const MAX_HEADER_CHANGES: usize = 250;
+
+#[cfg(feature = "server")]
+fn any_name(_name: &str) -> Result<(), String> {
+    Ok(())
+}
+
+response! {
+    /// Headers of an endpoint.
+    EndpointHeaders "HeadersOut" of EndpointHeadersView {
+        /// Names and values.
+        required headers: BTreeMap<String, String>;
+        /// The names of those whose values are not shown.
+        required sensitive: Vec<String>;
+    }
+}
+
+request! {
+    /// A certificate with its private key.
+    Identity "IdentityIn" = {"identity": include_str!("identity_example.pem")} {
+        /// Certificate chain and private key, as PEM.
+        required identity: Secret = secret();
+    }
+}
+
+response! {
+    /// The public part of a certificate that is shown to a receiver.
+    Certificate "CertificateOut" of CertificateView {
+        /// Its digest.
+        required certificate_sha256: String;
+    }
+}
+
+response! {
+    /// Whether a certificate is shown.
+    MutualTls "MtlsOut" of MutualTlsView {
+        /// Whether.
+        required enabled: bool;
+        /// Which.
+        nullable config: Certificate;
+    }
+}
+
+response! {
+    /// What requests are signed with.
+    SigningSecret "SecretOut" of SigningSecretView {
+        /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
+        required key: Secret;
+    }
+}
+
+response! {
+    /// What came of going on.
+    Resumed "ResumedOut" of ResumedView {
+        /// `false`: the endpoint was active already.
+        required changed: bool;
+        /// Since when it had been failing, as far as that is known.
+        nullable failing_since: Timestamp = moment();
+        /// The replay of what died in the outage, where it was asked for and anything did.
+        omitted task: BackgroundTask;
+        /// As it is now.
+        required endpoint: Endpoint;
+    }
+}
+
+response! {
+    /// A change of an endpoint's health.
+    HealthChange "ChangeOut" of HealthChangeView {
+        /// When.
+        required at: Timestamp = moment();
+        /// What it was.
+        required from: Condition = text();
+        /// What it became.
+        required to: Condition = text();
+        /// Why, in a word.
+        required reason: String;
+        /// And in more words.
+        nullable detail: String;
+    }
+}
+
+words! {
+    /// Whether a rate holds something back.
+    ThrottlingStatus {
+        /// No.
+        Fine = "Ok",
+        /// Yes.
+        RateLimited = "RateLimited",
+    }
+}
+
+response! {
+    /// Whether something waits for a rate.
+    Throttling "EndpointThrottleRateStatusOut" of ThrottlingView {
+        /// In a word.
+        required status: ThrottlingStatus = one_of("EndpointRateLimitStatus", &["Ok", "RateLimited"]);
+        /// Since when there has always been something that is due and has to wait for a rate.
+        nullable throttled_since: Timestamp = moment();
+        /// Of the endpoint: requests a second.
+        nullable throttle_rate: u32;
+        /// Of its application: to all endpoints together.
+        nullable application_throttle_rate: u32;
     }
 }

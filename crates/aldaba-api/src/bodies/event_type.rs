@@ -3,8 +3,8 @@
 #[cfg(feature = "server")]
 use crate::names::name as check_name;
 #[cfg(feature = "server")]
-use crate::read::{moment, name, names, object, text, toggle};
-use crate::{Json, Timestamp, resource};
+use crate::read::{any_object, moment, name, names, object, text, toggle};
+use crate::{Json, Timestamp, request, resource, response};
 
 resource! {
     ($)
@@ -74,5 +74,73 @@ impl NewEventType {
     /// With a name.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self { name: name.into(), description: description.into(), ..Self::default() }
+    }
+}
+
+request! {
+    /// An OpenAPI document, as `spec` or as `specRaw`.
+    ImportOpenApi "EventTypeImportOpenApiIn" = {
+        "spec": {
+            "openapi": "3.1.0",
+            "info": {"title": "Our events", "version": "1"},
+            "webhooks": {"report.ready": {"post": {
+                "description": "A report can be fetched",
+                "requestBody": {"content": {"application/json": {"schema": {
+                    "type": "object",
+                    "required": ["report"],
+                    "properties": {"report": {"type": "integer"}},
+                }}}},
+            }}},
+        },
+        "dryRun": true,
+    } {
+        /// The document.
+        nullable spec: Json = any_object();
+        /// The same as a text: YAML or JSON.
+        nullable spec_raw: String = text();
+        /// Only say what would be done.
+        given dry_run: bool = toggle();
+        /// Archive all event types that are not in the document.
+        given replace_all: bool = toggle();
+    }
+}
+
+response! {
+    /// What came of a document.
+    ImportedOpenApi "EventTypeImportOpenApiOut" of ImportedOpenApiView {
+        /// In detail.
+        required data: ImportedEventTypes;
+    }
+}
+
+response! {
+    /// What came of a document, in detail.
+    ImportedEventTypes "EventTypeImportOpenApiOutData" of ImportedEventTypesView {
+        /// Those that were made or changed.
+        required modified: Vec<String>;
+        /// What a dry run would make of them.
+        nullable to_modify ["to_modify"]: Vec<ImportedEventType>;
+        /// Those that were archived, or would be.
+        required archived: Vec<String>;
+    }
+}
+
+response! {
+    /// An event type of a document.
+    ImportedEventType "EventTypeFromOpenApi" of ImportedEventTypeView {
+        /// Such as `invoice.paid`.
+        required name: String;
+        /// For people.
+        required description: String;
+        /// Not to be used any more.
+        required deprecated: bool;
+        /// JSON Schemas by their versions.
+        nullable schemas: Json = any_object();
+        /// Flags.
+        nullable feature_flags: Vec<String>;
+        /// The first of them.
+        nullable feature_flag: String;
+        /// For people.
+        nullable group_name: String;
     }
 }

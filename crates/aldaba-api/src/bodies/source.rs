@@ -1,10 +1,9 @@
 //! Sources: inbound doors for the webhooks of other senders.
 
 #[cfg(feature = "server")]
-use crate::read::{
-    bodies, body, choice, moment, nested, number, object, short_strings, text, texts, toggle, uid,
-};
-use crate::{Json, Metadata, Secret, Timestamp, request, resource, response};
+use crate::read::{bodies, body, choice, moment, number, object, short_strings, size, text, texts, uid};
+use crate::{Json, Metadata, Secret, Timestamp, request, resource, response, words};
+use std::collections::BTreeMap;
 
 resource! {
     ($)
@@ -64,14 +63,14 @@ resource! {
     once {}
     last {
         /// Whether requests are verified.
-        required verified: bool = toggle();
+        required verified: bool;
         /// Where the sender sends to. Null for callers who may not see secrets.
         nullable ingest_url: Secret = text().shown("uri");
         /// The application that has its endpoints, messages and all that belongs to them.
         required app_id: String = text();
         /// What has come since the server began to count; null where nothing has. In memory alone: they begin anew with the
         /// server.
-        nullable counters: SourceCounters = nested::<SourceCounters>();
+        nullable counters: SourceCounters;
         /// When it was made.
         required created_at: Timestamp = moment();
         /// When it was last changed.
@@ -120,22 +119,89 @@ request! {
 
 response! {
     /// How often what came. Kept in memory: they begin anew with the server.
-    SourceCounters "SourceCountersOut" of SourceCountersState {
+    SourceCounters "SourceCountersOut" of SourceCountersView {
         /// When counting began.
         required since: Timestamp = moment();
         /// New events.
-        required received: u64 = number::<u64>(0, 0).wide();
+        required received: u64;
         /// Repeats of former ones.
-        required duplicates: u64 = number::<u64>(0, 0).wide();
+        required duplicates: u64;
         /// Repeats of events that had failed; they are forwarded again.
-        required reopened: u64 = number::<u64>(0, 0).wide();
+        required reopened: u64;
         /// What the source's filters did not want.
-        required ignored: u64 = number::<u64>(0, 0).wide();
+        required ignored: u64;
         /// Another body under the id of a former event.
-        required conflicts: u64 = number::<u64>(0, 0).wide();
+        required conflicts: u64;
         /// All that was not taken.
-        required refused: u64 = number::<u64>(0, 0).wide();
+        required refused: u64;
         /// Questions whether this receiver is one.
-        required challenges: u64 = number::<u64>(0, 0).wide();
+        required challenges: u64;
+    }
+}
+
+response! {
+    /// The URL of a source.
+    IngestUrl "RotateTokenOut" of IngestUrlView {
+        /// Without verification, anybody who knows it can send.
+        required ingest_url: Secret = text().shown("uri");
+    }
+}
+
+words! {
+    /// How far an event has come.
+    SourceEventStatus {
+        /// An attempt is to come.
+        Processing = "processing",
+        /// Every endpoint has it; or there was none.
+        Processed = "processed",
+        /// No endpoint will try again, and one does not have it.
+        Failed = "failed",
+    }
+}
+
+response! {
+    /// An event that came in.
+    SourceEvent "SourceEventOut" of SourceEventView {
+        /// The message's.
+        required id: String;
+        /// What its sender calls it; null where that has no names for events.
+        nullable event_id: String;
+        /// What happened.
+        required event_type: String;
+        /// `processing` until every endpoint has it (`processed`) or none will try again (`failed`).
+        required status: SourceEventStatus = text().pattern("^(processing|processed|failed)$");
+        /// When it came.
+        required received_at: Timestamp = moment();
+        /// When every endpoint had it.
+        nullable processed_at: Timestamp = moment();
+        /// When it was given up.
+        nullable failed_at: Timestamp = moment();
+        /// Of the last attempt, or why there was none.
+        nullable error: String;
+        /// Endpoints that it goes, or went, to.
+        required deliveries: u64 = size();
+    }
+}
+
+response! {
+    /// A request that a source did not take. Kept in memory alone, the last 100 of a source: it begins anew with the server. Nothing of
+    /// the request itself is kept, neither its headers nor its body.
+    SourceRefusal "SourceLogOut" of SourceRefusalView {
+        /// Ours.
+        required id: String;
+        /// The source's.
+        required source_id ["source_id"]: String;
+        /// What its sender was answered.
+        required status_code ["status_code"]: u16;
+        /// Why.
+        required error_text ["error_text"]: String;
+        /// Always empty.
+        required headers: BTreeMap<String, String>;
+        /// Always empty.
+        required payload: String;
+        /// When it came.
+        required created_at ["created_at"]: Timestamp = moment();
+        /// The same.
+        required updated_at ["updated_at"]: Timestamp = moment();
     }
 }

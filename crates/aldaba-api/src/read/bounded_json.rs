@@ -2,6 +2,7 @@
 //! what is needed is built, and it has a bound.
 
 use super::problem::Problem;
+use super::repeats;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -38,7 +39,7 @@ pub struct RawFields {
 /// If it is not an object, or has too many fields.
 pub fn raw_fields(body: &[u8]) -> Result<RawFields, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    let First { items, count } = json.deserialize_map(RawObject)?;
+    let First { items, count } = json.deserialize_map(RawObject { most: MAX_FIELDS })?;
     json.end()?;
     if count > MAX_FIELDS {
         return Err(serde_json::Error::custom(format!(
@@ -64,15 +65,18 @@ pub fn items(list: &RawValue, most: usize) -> Result<First<Vec<&RawValue>>, serd
     serde_json::Deserializer::from_str(list.get()).deserialize_seq(Items { most, item: PhantomData })
 }
 
-/// Up to so many entries of an object.
+/// Up to so many entries of an object, and the names that it has more than once.
 ///
 /// # Errors
 /// If it is not an object.
 pub fn entries(
     object: &RawValue,
     most: usize,
-) -> Result<First<BTreeMap<String, &RawValue>>, serde_json::Error> {
-    serde_json::Deserializer::from_str(object.get()).deserialize_map(Entries { most, value: PhantomData })
+) -> Result<(First<BTreeMap<String, Box<RawValue>>>, Vec<String>), serde_json::Error> {
+    let read = serde_json::Deserializer::from_str(object.get()).deserialize_map(RawObject { most });
+    read.map(|First { items: RawFields { fields, repeated }, count }| {
+        (First { items: fields, count }, repeated)
+    })
 }
 
 /// Builds a whole body.
@@ -91,6 +95,7 @@ pub fn build<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     if built_bytes(json) > MAX_BUILT_BYTES {
         return Err("has too many values; send fewer".into());
     }
+    repeats::refuse(json)?;
     serde_json::from_slice(json).map_err(|error| error.to_string())
 }
 
@@ -161,35 +166,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
     }
 }
 
-struct Entries<T> {
+struct RawObject {
     most: usize,
-    value: PhantomData<T>,
 }
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-    type Value = First<BTreeMap<String, T>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let (mut items, mut count) = (BTreeMap::new(), 0);
-        while count < self.most {
-            match object.next_entry()? {
-                Some((name, value)) => drop(items.insert(name, value)),
-                None => return Ok(First { items, count }),
-            }
-            count += 1;
-        }
-        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-            count += 1;
-        }
-        Ok(First { items, count })
-    }
-}
-
-struct RawObject;
 
 impl<'de> Visitor<'de> for RawObject {
     type Value = First<RawFields>;
@@ -201,7 +180,7 @@ impl<'de> Visitor<'de> for RawObject {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let mut items = RawFields { fields: BTreeMap::new(), repeated: Vec::new() };
         let mut count = 0;
-        while count < MAX_FIELDS {
+        while count < self.most {
             let Some((name, value)) = object.next_entry::<String, Box<RawValue>>()? else {
                 return Ok(First { items, count });
             };
@@ -244,7 +223,7 @@ mod tests {
     fn of_a_large_object_no_more_is_kept_than_it_may_have() {
         let many: Vec<_> = (0..100_000).map(|number| format!("\"{number}\":1")).collect();
         let object = raw(&format!("{{{}}}", many.join(",")));
-        let First { items, count } = entries(&object, 10).unwrap();
+        let (First { items, count }, _) = entries(&object, 10).unwrap();
         assert_eq!((items.len(), count), (10, 100_000));
         let error = fields(object.get().as_bytes()).unwrap_err();
         assert!(error.to_string().contains("may have 1000 fields at most; it has 100000"), "{error}");

@@ -3,17 +3,20 @@
 //! | mode | left out | null | in answers |
 //! | --- | --- | --- | --- |
 //! | `required` | refused, but in a patch | refused | always there |
+//! | `needed` | refused; an `Option` for clients all the same | refused | – |
 //! | `nullable` | null | clears it | null if there is none |
 //! | `omitted` | null | clears it | left out if there is none |
 //! | `given` | the default | refused | always there |
 //! | `or_default` | the default | the default | always there |
 //! | `or_kept` | the default | the default, refused in a patch | always there |
 //! | `reset` | the default | the default, and clears it in a patch | always there |
+//! | `cleared` | null | null | – |
 //! | `map` | empty | empty | always there |
 
 /// The fields of a new object, or of a whole one.
 pub mod whole {
     use super::either;
+    use crate::Set;
     use crate::read::{FieldKind, Fields};
 
     /// One name, and perhaps an older one for the same.
@@ -29,14 +32,22 @@ pub mod whole {
 
     /// Must be there.
     pub fn required<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> K::Value {
+        needed(fields, kind, at).unwrap_or_else(|| kind.default())
+    }
+
+    /// Must be there.
+    pub fn needed<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
         let older = at.older.filter(|older| fields.has(older) && !fields.has(at.name));
         let name = older.unwrap_or(at.name);
         if !fields.has(name) {
-            fields.require(name);
-        } else if fields.is_null(name) {
+            match kind.hint() {
+                "" => fields.require(name),
+                hint => fields.problem(name, format!("this field is required: {hint}")),
+            }
+        } else if fields.is_null(name) && !K::TAKES_NULL {
             fields.refuse_null(name, kind.expected());
         }
-        either(fields, kind, at).unwrap_or_default()
+        either(fields, kind, at)
     }
 
     /// May be left out or null.
@@ -44,10 +55,10 @@ pub mod whole {
         either(fields, kind, at)
     }
 
-    /// May be left out or null.
-    pub fn omitted<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        either(fields, kind, at)
-    }
+    pub use self::nullable as omitted;
+    pub use self::nullable as or_default;
+    pub use self::nullable as or_kept;
+    pub use self::nullable as reset;
 
     /// May be left out, but not be null.
     pub fn given<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
@@ -59,23 +70,13 @@ pub mod whole {
     }
 
     /// May be left out or null.
-    pub fn or_default<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        either(fields, kind, at)
-    }
-
-    /// May be left out or null.
-    pub fn or_kept<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        either(fields, kind, at)
-    }
-
-    /// May be left out or null.
-    pub fn reset<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        either(fields, kind, at)
+    pub fn cleared<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
+        either(fields, kind, at).map_or(Set::Clear, Set::To)
     }
 
     /// May be left out or null.
     pub fn map<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> K::Value {
-        either(fields, kind, at).unwrap_or_default()
+        either(fields, kind, at).unwrap_or_else(|| kind.default())
     }
 }
 
@@ -91,9 +92,11 @@ pub mod patch {
     }
 
     /// Keeps the value, or sets it.
-    pub fn required<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
+    pub fn given<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
         whole::given(fields, kind, at)
     }
+
+    pub use self::given as required;
 
     /// Keeps, clears or sets the value.
     pub fn nullable<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
@@ -103,20 +106,15 @@ pub mod patch {
         }
     }
 
-    /// Keeps, clears or sets the value.
-    pub fn omitted<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
-        nullable(fields, kind, at)
-    }
-
-    /// Keeps the value, or sets it.
-    pub fn given<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        whole::given(fields, kind, at)
-    }
+    pub use self::nullable as omitted;
+    pub use self::nullable as reset;
 
     /// Keeps the value, or sets it; null sets the default.
     pub fn or_default<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
         is_given(fields, at).then(|| either(fields, kind, at).unwrap_or_else(|| kind.default()))
     }
+
+    pub use self::or_default as map;
 
     /// Keeps the value, or sets it.
     pub fn or_kept<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
@@ -124,16 +122,6 @@ pub mod patch {
             fields.problem(at.name, "cannot be null; leave it out");
         }
         either(fields, kind, at)
-    }
-
-    /// Keeps the value, sets it, or clears it: then it is the default.
-    pub fn reset<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
-        nullable(fields, kind, at)
-    }
-
-    /// Keeps the value, or sets it; null sets none.
-    pub fn map<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
-        or_default(fields, kind, at)
     }
 }
 
@@ -146,6 +134,8 @@ pub mod over {
         patch.unwrap_or(current)
     }
 
+    pub use self::required as map;
+
     /// Keeps, clears or sets.
     pub fn nullable<T>(patch: Set<T>, current: Option<T>) -> Option<T> {
         match patch {
@@ -155,43 +145,32 @@ pub mod over {
         }
     }
 
-    /// Keeps, clears or sets.
-    pub fn omitted<T>(patch: Set<T>, current: Option<T>) -> Option<T> {
-        nullable(patch, current)
-    }
+    pub use self::nullable as omitted;
+    pub use self::nullable as reset;
 
     /// Keeps what is not given.
     pub fn given<T>(patch: Option<T>, current: Option<T>) -> Option<T> {
         patch.or(current)
     }
 
-    /// Keeps what is not given.
-    pub fn or_default<T>(patch: Option<T>, current: Option<T>) -> Option<T> {
-        patch.or(current)
-    }
-
-    /// Keeps what is not given.
-    pub fn or_kept<T>(patch: Option<T>, current: Option<T>) -> Option<T> {
-        patch.or(current)
-    }
-
-    /// Keeps, clears or sets.
-    pub fn reset<T>(patch: Set<T>, current: Option<T>) -> Option<T> {
-        nullable(patch, current)
-    }
-
-    /// Keeps what is not given.
-    pub fn map<T>(patch: Option<T>, current: T) -> T {
-        patch.unwrap_or(current)
-    }
+    pub use self::given as or_default;
+    pub use self::given as or_kept;
 }
 
 /// A whole object with all its defaults.
 pub mod full {
+    use crate::Set;
     use crate::read::FieldKind;
 
     /// As it is.
     pub fn required<K: FieldKind>(_kind: &K, value: K::Value) -> K::Value {
+        value
+    }
+
+    pub use self::required as map;
+
+    /// As it is.
+    pub fn cleared<K: FieldKind>(_kind: &K, value: Set<K::Value>) -> Set<K::Value> {
         value
     }
 
@@ -200,81 +179,33 @@ pub mod full {
         value
     }
 
-    /// As it is.
-    pub fn omitted<K: FieldKind>(_kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        value
-    }
+    pub use self::nullable as needed;
+    pub use self::nullable as omitted;
 
     /// With its default.
     pub fn given<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
         value.or_else(|| Some(kind.default()))
     }
 
-    /// With its default.
-    pub fn or_default<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        given(kind, value)
-    }
-
-    /// With its default.
-    pub fn or_kept<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        given(kind, value)
-    }
-
-    /// With its default.
-    pub fn reset<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        given(kind, value)
-    }
-
-    /// As it is.
-    pub fn map<K: FieldKind>(_kind: &K, value: K::Value) -> K::Value {
-        value
-    }
+    pub use self::given as or_default;
+    pub use self::given as or_kept;
+    pub use self::given as reset;
 }
 
 /// The fields of an answer, from those of a whole object.
 pub mod shown {
-    use super::full;
     use crate::read::FieldKind;
 
-    /// As it is.
-    pub fn required<K: FieldKind>(_kind: &K, value: K::Value) -> K::Value {
-        value
-    }
-
-    /// As it is.
-    pub fn nullable<K: FieldKind>(_kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        value
-    }
-
-    /// As it is.
-    pub fn omitted<K: FieldKind>(_kind: &K, value: Option<K::Value>) -> Option<K::Value> {
-        value
-    }
+    pub use super::full::{map, nullable, omitted, required};
 
     /// With its default.
     pub fn given<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
-        full::given(kind, value).unwrap_or_default()
+        value.unwrap_or_else(|| kind.default())
     }
 
-    /// With its default.
-    pub fn or_default<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
-        given(kind, value)
-    }
-
-    /// With its default.
-    pub fn or_kept<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
-        given(kind, value)
-    }
-
-    /// With its default.
-    pub fn reset<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
-        given(kind, value)
-    }
-
-    /// As it is.
-    pub fn map<K: FieldKind>(_kind: &K, value: K::Value) -> K::Value {
-        value
-    }
+    pub use self::given as or_default;
+    pub use self::given as or_kept;
+    pub use self::given as reset;
 }
 
 use super::{FieldKind, Fields};

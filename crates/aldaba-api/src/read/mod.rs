@@ -4,16 +4,16 @@ pub mod bounded_json;
 mod fields;
 pub mod form;
 mod kind;
+mod moment;
 mod parsed;
 mod problem;
+mod raw;
+mod repeats;
 pub mod schema;
 
-pub use fields::{Fields, MAX_METADATA_BYTES, UnknownFields};
-pub use kind::{
-    BodiesField, BodyField, ChoiceField, CountField, FieldKind, InnerField, NamesField, NumberField,
-    ObjectField, PartField, SecretField, StringsField, TextField, TextsField, ToggleField, VersionField,
-    any_object, bodies, body, choice, count, kind_for, moment, name, names, nested, number, object, part,
-    secret, short_strings, strings, text, texts, toggle, uid, version,
-};
-pub use parsed::{ApiBody, ApiRequest, Parsed, parse, parse_or_none};
+pub use fields::{Fields, UnknownFields};
+pub use kind::*;
+pub use moment::{is_moment, moment_millis};
+pub use parsed::{ApiBody, ApiRequest, Parsed, parse};
 pub use problem::{Problem, Problems};
+pub use schema::{DeclaredField, Described, Form, KindSchema};

@@ -2,6 +2,8 @@
 
 use super::fields::{Fields, UnknownFields};
 use super::problem::Problems;
+use super::schema::Described;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A body that is described in the API's document.
@@ -9,11 +11,8 @@ pub trait ApiBody {
     /// Its name in the document.
     const NAME: &'static str;
 
-    /// Its schema.
-    fn schema() -> Value;
-
-    /// The schemas that its own refers to.
-    fn nested(into: &mut Vec<(String, Value)>);
+    /// Its schema, and those that it refers to.
+    fn described() -> Described;
 }
 
 /// The body of a request.
@@ -22,6 +21,8 @@ pub trait ApiRequest: ApiBody + Sized {
     const KNOWN: &'static [&'static str];
     /// Fields of answers that a change may send back, and that change nothing.
     const READ_ONLY: &'static [&'static str];
+    /// The fields that have an older name, with it.
+    const OLDER: &'static [(&'static str, &'static str)];
 
     /// Reads the fields and notes what is wrong with them. `is_change`: what it is about may be there already.
     fn read(fields: &mut Fields, is_change: bool) -> Self;
@@ -42,11 +43,22 @@ pub struct Parsed<T> {
 impl<T: ApiRequest> Parsed<T> {
     /// Reads all fields of a body.
     pub fn of(mut fields: Fields, is_change: bool) -> Self {
+        fields.note_ambiguous(T::OLDER);
         if is_change {
             fields.forget(T::READ_ONLY);
         }
         fields.refuse_others(T::KNOWN);
         Self { value: T::read(&mut fields, is_change), fields }
+    }
+
+    /// A change of what there is now: of two names for one field that say something else, the one counts that does not
+    /// say what there is. A client may have read the field by both names, and changed one of them.
+    #[must_use]
+    pub fn against(mut self, current: &impl Serialize) -> Self {
+        match self.fields.settled(|| serde_json::to_value(current).unwrap_or_default()) {
+            Some(fields) => Self::of(fields, true),
+            None => self,
+        }
     }
 
     /// The body, if nothing is wrong with it.
@@ -69,12 +81,4 @@ pub fn parse<T: ApiRequest>(
     unknown: UnknownFields,
 ) -> Result<Parsed<T>, Problems> {
     Ok(Parsed::of(Fields::parse(body, unknown)?, is_change))
-}
-
-/// Reads a body that may be left out.
-///
-/// # Errors
-/// If it is not a JSON object.
-pub fn parse_or_none<T: ApiRequest>(body: &[u8], unknown: UnknownFields) -> Result<Parsed<T>, Problems> {
-    Ok(Parsed::of(Fields::parse_or_none(body, unknown)?, false))
 }

@@ -19,15 +19,28 @@ pub struct Problem {
 }
 
 /// All that is wrong with a request, as far as it is listed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Problems {
     listed: Vec<Problem>,
     more: usize,
+    max: usize,
+}
+
+impl Default for Problems {
+    fn default() -> Self {
+        Self::up_to(Self::MAX_LISTED)
+    }
 }
 
 impl Problems {
     /// How many are listed if there are more than one more. Then that one says how many are not.
     pub const MAX_LISTED: usize = 20;
+
+    /// None yet. No more than so many are listed.
+    #[must_use]
+    pub fn up_to(max: usize) -> Self {
+        Self { listed: Vec::new(), more: 0, max }
+    }
 
     /// Whether nothing is wrong.
     #[must_use]
@@ -38,7 +51,7 @@ impl Problems {
     /// Whether further problems are counted only.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.listed.len() > Self::MAX_LISTED
+        self.listed.len() > self.max
     }
 
     /// Notes one more.
@@ -67,9 +80,9 @@ impl Problems {
     /// As they are shown: the last says how many are not listed.
     #[must_use]
     pub fn into_list(self) -> Vec<Problem> {
-        let Self { mut listed, more } = self;
+        let Self { mut listed, more, max } = self;
         if more > 0 {
-            listed.truncate(Self::MAX_LISTED);
+            listed.truncate(max);
             let place = listed.first().and_then(|problem| problem.loc.first()).map_or("body", String::as_str);
             let message = format!("and {} more problems that are not listed", more + 1);
             let last = Problem::value(&[place], message);
@@ -81,7 +94,7 @@ impl Problems {
 
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
-        Self { listed: vec![problem], more: 0 }
+        Self { listed: vec![problem], ..Self::default() }
     }
 }
 

@@ -3,8 +3,10 @@
 mod json;
 mod secret;
 mod shape;
+mod shows;
 pub mod words;
 
 pub use json::Json;
 pub use secret::Secret;
-pub use shape::{Absent, GivenValue, Metadata, Set, Timestamp, absent, shown};
+pub use shape::{Absent, GivenValue, Metadata, Set, Timestamp, absent, left_out, unshown};
+pub use shows::{Shows, WriteFields};

@@ -22,6 +22,14 @@ pub enum Set<T> {
 }
 
 impl<T> Set<T> {
+    /// The value that is set; `None`: it is kept, or cleared.
+    pub fn into_option(self) -> Option<T> {
+        match self {
+            Self::To(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+
     /// Sets this value.
     pub fn to(value: impl Into<T>) -> Self {
         Self::To(value.into())
@@ -104,54 +112,72 @@ impl<T> GivenValue<T> for Option<T> {
     }
 }
 
+impl<T> GivenValue<T> for Set<T> {
+    fn given_value(&self) -> Option<&T> {
+        match self {
+            Self::To(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+}
+
 impl<T> GivenValue<T> for T {
     fn given_value(&self) -> Option<&T> {
         Some(self)
     }
 }
 
-/// Whether a field of an answer is left out, by its mode.
+/// Whether a field of a new object is left out of what is sent, by its mode.
 #[doc(hidden)]
-pub mod shown {
+pub mod left_out {
+    use super::Absent;
+
     /// Never.
     pub fn required<T>(_value: &T) -> bool {
         false
     }
 
+    /// If it is empty, or not to change.
+    pub fn map<T: Absent>(value: &T) -> bool {
+        value.is_absent()
+    }
+
+    pub use self::map as cleared;
+
+    /// If there is none.
+    pub fn nullable<T>(value: &Option<T>) -> bool {
+        value.is_none()
+    }
+
+    pub use self::nullable as given;
+    pub use self::nullable as needed;
+    pub use self::nullable as omitted;
+    pub use self::nullable as or_default;
+    pub use self::nullable as or_kept;
+    pub use self::nullable as reset;
+}
+
+/// Whether a field of an answer is left out, by its mode.
+#[doc(hidden)]
+pub mod unshown {
+    use super::super::Shows;
+
     /// Never.
-    pub fn nullable<T>(_value: &T) -> bool {
+    pub fn required<T, S: Shows<T>>(_value: &S) -> bool {
         false
     }
 
     /// If there is none.
-    pub fn omitted<T>(value: &Option<T>) -> bool {
-        value.is_none()
+    pub fn omitted<T, S: Shows<T>>(value: &S) -> bool {
+        value.is_null()
     }
 
-    /// Never.
-    pub fn given<T>(_value: &T) -> bool {
-        false
-    }
-
-    /// Never.
-    pub fn or_default<T>(_value: &T) -> bool {
-        false
-    }
-
-    /// Never.
-    pub fn or_kept<T>(_value: &T) -> bool {
-        false
-    }
-
-    /// Never.
-    pub fn reset<T>(_value: &T) -> bool {
-        false
-    }
-
-    /// Never.
-    pub fn map<T>(_value: &T) -> bool {
-        false
-    }
+    pub use self::required as given;
+    pub use self::required as map;
+    pub use self::required as nullable;
+    pub use self::required as or_default;
+    pub use self::required as or_kept;
+    pub use self::required as reset;
 }
 
 /// Defines a body that is sent. Absent fields are left out.

@@ -55,6 +55,8 @@ macro_rules! words {
         }
 
         impl $crate::value::Absent for $name {}
+        impl $crate::value::Shows<$name> for $name {}
+        impl $crate::value::Shows<$name> for str {}
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -78,6 +80,9 @@ macro_rules! numbers {
             /// A value that this version does not know.
             Other(u16),
         }
+
+        impl $crate::value::Shows<$name> for $name {}
+        impl $crate::value::Shows<$name> for u8 {}
 
         impl From<u16> for $name {
             fn from(number: u16) -> Self {

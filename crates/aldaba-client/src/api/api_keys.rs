@@ -2,97 +2,9 @@
 
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
-use crate::{Client, Error, Secret};
-use aldaba_api::words;
-use aldaba_api::{Timestamp, answer, input};
+use crate::{Client, Error};
+use aldaba_api::{ApiKey, ApiKeyPatch, CreatedApiKey, NewApiKey};
 use futures_util::Stream;
-
-words! {
-    /// What a key may do.
-    Scope {
-        /// Everything.
-        Admin = "admin",
-        /// Messages, and nothing else.
-        Send = "send",
-        /// Everything but changes and secrets.
-        Read = "read",
-    }
-}
-
-input! {
-    /// A new API key.
-    NewApiKey {
-        /// For people.
-        name: String,
-        /// What it may do.
-        scope: Scope,
-        /// The id or uid of the one application that it is for; all, if not given.
-        app_id: Option<String>,
-        /// From then on it counts no longer; never, if not given.
-        expires_at: Option<Timestamp>,
-    }
-}
-
-impl NewApiKey {
-    /// For all applications, for ever.
-    pub fn new(name: impl Into<String>, scope: Scope) -> Self {
-        Self { name: name.into(), scope, ..Self::default() }
-    }
-}
-
-answer! {
-    /// An API key, without what must be kept to oneself.
-    ApiKey {
-        /// Its id.
-        id: String,
-        /// For people.
-        name: String,
-        /// What the key begins with, after `aldaba_`.
-        prefix: String,
-        /// What it may do.
-        scope: Scope,
-        /// The one application that it is for.
-        app_id: Option<String>,
-        /// When it was made.
-        created_at: Timestamp,
-        /// From then on it counts no longer.
-        expires_at: Option<Timestamp>,
-        /// To about an hour.
-        last_used_at: Option<Timestamp>,
-    }
-}
-
-answer! {
-    /// An API key that was just made.
-    CreatedApiKey {
-        /// Its id.
-        id: String,
-        /// For people.
-        name: String,
-        /// What the key begins with, after `aldaba_`.
-        prefix: String,
-        /// What it may do.
-        scope: Scope,
-        /// The one application that it is for.
-        app_id: Option<String>,
-        /// When it was made.
-        created_at: Timestamp,
-        /// From then on it counts no longer.
-        expires_at: Option<Timestamp>,
-        /// To about an hour.
-        last_used_at: Option<Timestamp>,
-        /// The key. Nobody can read it again.
-        key: Secret,
-    }
-}
-
-input! {
-    /// What is to change about a key.
-    ApiKeyPatch {
-        /// For people.
-        name: String,
-    }
-}
 
 /// The API keys of an organization.
 #[derive(Clone, Debug)]

@@ -1,10 +1,9 @@
 //! Applications: the senders, each with endpoints and messages of its own.
 
-use crate::api::portal::KeySet;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
-use aldaba_api::{Application, ApplicationPatch, NewApplication, Set, answer, input};
+use aldaba_api::{AlertEmail, AlertEmailState, Application, ApplicationPatch, KeySet, NewApplication, Set};
 use futures_util::Stream;
 
 /// The applications of an organization.
@@ -87,25 +86,5 @@ impl App {
     /// The public keys that its asymmetric endpoints are signed with. Everybody may ask, and so only by its id.
     pub async fn public_keys(&self) -> Result<KeySet, Error> {
         Call::get(&["app", &self.id, "jwks.json"]).answer(&self.client).await
-    }
-}
-
-input! {
-    /// Where an application's people are told that something is wrong.
-    AlertEmail {
-        /// Null: nowhere.
-        email: Set<String>,
-    }
-}
-
-answer! {
-    /// Where an application's people are told that something is wrong, and whether they are.
-    AlertEmailState {
-        /// `None`: nowhere.
-        email: Option<String>,
-        /// Whether the server can send mails.
-        mail_configured: bool,
-        /// What to do where it cannot.
-        note: Option<String>,
     }
 }

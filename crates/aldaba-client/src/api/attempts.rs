@@ -2,73 +2,10 @@
 
 use crate::Error;
 use crate::api::endpoints::AppEndpoint;
-use crate::api::messages::{AppMessage, Message};
+use crate::api::messages::AppMessage;
 use crate::call::Call;
 use crate::listing::Listing;
-use aldaba_api::numbers;
-use aldaba_api::{Timestamp, answer, input};
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-numbers! {
-    /// How far a message is at an endpoint, or how an attempt ended.
-    Status {
-        /// Delivered.
-        Success = 0,
-        /// It waits.
-        Pending = 1,
-        /// It ended without success.
-        Fail = 2,
-        /// On its way.
-        Sending = 3,
-        /// Discarded.
-        Canceled = 4,
-    }
-}
-
-numbers! {
-    /// Why an attempt was made.
-    Trigger {
-        /// It was its turn.
-        Scheduled = 0,
-        /// By hand, or the first that a replay has made.
-        Manual = 1,
-    }
-}
-
-answer! {
-    /// An attempt.
-    Attempt {
-        /// Such as `atmpt_…`.
-        id: String,
-        /// The message.
-        msg_id: String,
-        /// The endpoint.
-        endpoint_id: String,
-        /// Where the request went.
-        url: String,
-        /// How it ended.
-        status: Status,
-        /// The same as a word.
-        status_text: String,
-        /// The body of the answer, as far as it is kept.
-        response: String,
-        /// The status of the answer; 0 where there was none.
-        response_status_code: u16,
-        /// How long it took.
-        response_duration_ms: u64,
-        /// Why it failed, in words.
-        error: Option<String>,
-        /// Which part of the request took too long, where the error is a timeout.
-        error_detail: Option<String>,
-        /// Why it was made.
-        trigger_type: Trigger,
-        /// When.
-        timestamp: Timestamp,
-        /// The message, where it was asked for, without its payload.
-        msg: Option<Message>,
-    }
-}
+use aldaba_api::{Attempt, AttemptCount, AttemptHeaders, Resent, Status, Timestamp, input};
 
 input! {
     /// Which attempts.
@@ -151,35 +88,5 @@ impl AppEndpoint {
         // A count knows nothing of what a list shows.
         let filter = AttemptFilter { with_content: None, with_msg: None, ..filter.clone() };
         Call::get(&path).query_of(&filter).answer(&self.client).await
-    }
-}
-
-answer! {
-    /// What was sent once more.
-    Resent {
-        /// The attempt that was made; `None` where it is still under way.
-        attempt: Option<Attempt>,
-    }
-}
-
-answer! {
-    /// What an attempt carried.
-    AttemptHeaders {
-        /// As they follow from the attempt, its message and how its endpoint is set up now.
-        sent_headers: BTreeMap<String, String>,
-        /// The names of headers whose values are not shown.
-        sensitive: Vec<String>,
-        /// They are not kept.
-        response_headers: Option<Value>,
-    }
-}
-
-answer! {
-    /// How many attempts there are.
-    AttemptCount {
-        /// So many.
-        count: u64,
-        /// Counting was given up; there are at least so many.
-        approximated: bool,
     }
 }

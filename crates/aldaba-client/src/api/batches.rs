@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::api::messages::Messages;
 use crate::call::Call;
-use aldaba_api::{NewMessage, answer, input};
+use aldaba_api::{NewBatch, NewMessage, answer};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -15,14 +15,7 @@ impl Messages {
     }
 }
 
-input! {
-    /// Messages to send together.
-    NewBatch {
-        /// Up to 1,000.
-        messages: Vec<NewMessage>,
-    }
-}
-
+// Not those of `aldaba-api`: one has a method that gives an error of this crate.
 answer! {
     /// What became of messages that were sent together.
     Batch {

@@ -1,79 +1,11 @@
 //! Deliveries: a message on its way to one endpoint, and the dead letter.
 
 use crate::api::applications::App;
-use crate::api::attempts::Attempt;
 use crate::call::Call;
 use crate::listing::{Listing, Order};
 use crate::{Client, Error};
-use aldaba_api::words;
-use aldaba_api::{Timestamp, answer, input};
+use aldaba_api::{Attempt, Delivery, DeliveryState, Discard, Discarded, Timestamp, input};
 use futures_util::Stream;
-
-words! {
-    /// How far a delivery is.
-    DeliveryState {
-        /// It waits, or is on its way.
-        Pending = "pending",
-        /// Its receiver has it.
-        Delivered = "delivered",
-        /// It ended without success.
-        Dead = "dead",
-        /// In filters: everything that has ended.
-        History = "history",
-    }
-}
-
-answer! {
-    /// A delivery.
-    Delivery {
-        /// Its id.
-        id: String,
-        /// The application.
-        app_id: String,
-        /// The endpoint.
-        endpoint_id: String,
-        /// The message.
-        msg_id: String,
-        /// The message's type.
-        event_type: Option<String>,
-        /// How far it is.
-        state: DeliveryState,
-        /// Why, as a word.
-        reason: String,
-        /// The final reason for people; only where it is dead.
-        reason_text: Option<String>,
-        /// Why, in words.
-        explanation: String,
-        /// Attempts that were made.
-        attempt_count: u32,
-        /// Retries that were planned: 1 after the first failure.
-        retry_count: u32,
-        /// When it is tried next.
-        next_attempt: Option<Timestamp>,
-        /// The same, once there has been an attempt.
-        next_retry_at: Option<Timestamp>,
-        /// When it is given up.
-        stop_date: Option<Timestamp>,
-        /// When it was last tried.
-        last_attempt_at: Option<Timestamp>,
-        /// Of the last answer.
-        status_code: Option<u16>,
-        /// How long that took.
-        response_duration_ms: Option<u64>,
-        /// Why the last attempt failed.
-        error: Option<String>,
-        /// Which part of the request took too long, where the error is a timeout.
-        error_detail: Option<String>,
-        /// When the message was accepted.
-        created_at: Timestamp,
-        /// When it ended.
-        settled_at: Option<Timestamp>,
-        /// It was taken out of the dead letter; or its endpoint was deleted before it ended.
-        discarded: bool,
-        /// The newest attempts, only where one delivery is shown.
-        attempts: Option<Vec<Attempt>>,
-    }
-}
 
 input! {
     /// Which deliveries.
@@ -195,39 +127,5 @@ input! {
         /// Whether bodies of answers are shown; yes, if not given.
         #[serde(rename = "with_content")]
         with_content: Option<bool>,
-    }
-}
-
-input! {
-    /// What is discarded.
-    Discard {
-        /// `dead`, if not given, or `pending`.
-        state: Option<DeliveryState>,
-        /// To this endpoint.
-        endpoint: Option<String>,
-        /// Of this event type.
-        event_type: Option<String>,
-        /// That ended for this reason.
-        reason: Option<String>,
-        /// Of messages accepted before.
-        before: Option<Timestamp>,
-        /// Of messages accepted after.
-        after: Option<Timestamp>,
-        /// Where to go on.
-        iterator: Option<String>,
-    }
-}
-
-answer! {
-    /// What was discarded.
-    Discarded {
-        /// So many.
-        discarded: u64,
-        /// Waiting ones that were being sent, and were left alone.
-        in_flight: u64,
-        /// That was all.
-        done: bool,
-        /// Where to go on.
-        iterator: Option<String>,
     }
 }

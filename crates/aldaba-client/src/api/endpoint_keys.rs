@@ -1,11 +1,12 @@
 //! What an endpoint's requests carry: signatures, headers, a certificate.
 
+use crate::Error;
 use crate::api::endpoints::AppEndpoint;
 use crate::call::Call;
-use crate::{Error, Secret};
-use aldaba_api::{RotateSecret, answer, input};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use aldaba_api::{
+    Certificate, EndpointHeaders, HeadersPatch, Identity, MutualTls, RotateSecret, Secret, SetHeaders,
+    SigningSecret,
+};
 
 impl AppEndpoint {
     /// What its requests are signed with.
@@ -52,72 +53,5 @@ impl AppEndpoint {
     /// Shows none any more.
     pub async fn delete_certificate(&self) -> Result<(), Error> {
         Call::delete(&self.path(&["mtls"])).done(&self.client).await
-    }
-}
-
-answer! {
-    /// What requests are signed with.
-    SigningSecret {
-        /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
-        key: Secret,
-    }
-}
-
-answer! {
-    /// Headers of an endpoint.
-    EndpointHeaders {
-        /// Names and values.
-        headers: BTreeMap<String, String>,
-        /// The names of those whose values are not shown.
-        sensitive: Vec<String>,
-    }
-}
-
-/// All headers of an endpoint; there may be none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SetHeaders {
-    /// Names and values.
-    pub headers: BTreeMap<String, String>,
-}
-
-impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for SetHeaders {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(headers: I) -> Self {
-        Self { headers: headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
-    }
-}
-
-input! {
-    /// What is to change about an endpoint's headers.
-    HeadersPatch {
-        /// Names and values; `None` takes one away.
-        headers: BTreeMap<String, Option<String>>,
-        /// The names of headers to take away.
-        delete_headers: Option<Vec<String>>,
-    }
-}
-
-input! {
-    /// A certificate with its private key.
-    Identity {
-        /// As PEM.
-        identity: Secret,
-    }
-}
-
-answer! {
-    /// A certificate that is shown to a receiver.
-    Certificate {
-        /// Its digest.
-        certificate_sha256: String,
-    }
-}
-
-answer! {
-    /// Whether a certificate is shown.
-    MutualTls {
-        /// Whether.
-        enabled: bool,
-        /// Which.
-        config: Option<Certificate>,
     }
 }

@@ -1,14 +1,12 @@
 //! Endpoints: where an application's messages go.
 
 use crate::api::applications::App;
-use crate::api::messages::Message;
-use crate::api::replays::BackgroundTask;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
 use aldaba_api::{
-    Condition, Endpoint, EndpointPatch, EndpointUpdate, NewEndpoint, Resume, SendExample, Timestamp, answer,
-    input, words,
+    CancelMessages, Endpoint, EndpointPatch, EndpointStats, EndpointUpdate, HealthChange, Message,
+    NewEndpoint, Resume, Resumed, SendExample, Throttling, Timestamp, input,
 };
 use futures_util::Stream;
 
@@ -115,52 +113,6 @@ impl AppEndpoint {
     }
 }
 
-answer! {
-    /// What came of going on.
-    Resumed {
-        /// `false`: the endpoint was active already.
-        changed: bool,
-        /// As it is now.
-        endpoint: Endpoint,
-        /// Since when it had been failing, as far as that is known.
-        failing_since: Option<Timestamp>,
-        /// What sends the dead ones again, where that was asked for.
-        task: Option<BackgroundTask>,
-    }
-}
-
-input! {
-    /// Which messages are discarded.
-    CancelMessages {
-        /// Those accepted before.
-        created_before: Timestamp,
-    }
-}
-
-words! {
-    /// Whether a rate holds something back.
-    ThrottlingStatus {
-        /// No.
-        Fine = "Ok",
-        /// Yes.
-        RateLimited = "RateLimited",
-    }
-}
-
-answer! {
-    /// Whether something waits for a rate.
-    Throttling {
-        /// In a word.
-        status: ThrottlingStatus,
-        /// Of the endpoint: requests a second.
-        throttle_rate: Option<u32>,
-        /// Of its application: to all endpoints together.
-        application_throttle_rate: Option<u32>,
-        /// Since when there has always been something that is due and has to wait.
-        throttled_since: Option<Timestamp>,
-    }
-}
-
 input! {
     /// A span of time; the server says what it is, if not given.
     Between {
@@ -168,37 +120,5 @@ input! {
         since: Option<Timestamp>,
         /// Until then.
         until: Option<Timestamp>,
-    }
-}
-
-answer! {
-    /// Messages of an endpoint by their state.
-    EndpointStats {
-        /// Delivered.
-        success: u64,
-        /// Waiting.
-        pending: u64,
-        /// On their way.
-        sending: u64,
-        /// Ended without success.
-        fail: u64,
-        /// Discarded.
-        canceled: u64,
-    }
-}
-
-answer! {
-    /// A change of an endpoint's condition.
-    HealthChange {
-        /// When.
-        at: Timestamp,
-        /// What it was.
-        from: Condition,
-        /// What it became.
-        to: Condition,
-        /// Why, in a word.
-        reason: String,
-        /// And in more words.
-        detail: Option<String>,
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::call::Call;
 use crate::listing::{Listing, Order};
-use crate::{Client, Error, Json};
-use aldaba_api::{EventType, EventTypePatch, EventTypeUpdate, NewEventType, answer, input};
+use crate::{Client, Error};
+use aldaba_api::{
+    EventType, EventTypePatch, EventTypeUpdate, ImportOpenApi, ImportedOpenApi, NewEventType, input,
+};
 use futures_util::Stream;
 
 input! {
@@ -17,60 +19,6 @@ input! {
         with_content: Option<bool>,
         /// Which come first.
         order: Option<Order>,
-    }
-}
-
-input! {
-    /// An OpenAPI document whose webhooks become event types.
-    ImportOpenApi {
-        /// The document.
-        spec: Option<Json>,
-        /// The same as a text, YAML or JSON.
-        spec_raw: Option<String>,
-        /// Only say what would be done.
-        dry_run: Option<bool>,
-        /// Archive all event types that are not in the document.
-        replace_all: Option<bool>,
-    }
-}
-
-answer! {
-    /// What came of a document.
-    ImportedOpenApi {
-        /// In detail.
-        data: ImportedEventTypes,
-    }
-}
-
-/// What came of a document, in detail.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
-pub struct ImportedEventTypes {
-    /// Those that were made or changed.
-    pub modified: Vec<String>,
-    /// Those that were archived, or would be.
-    pub archived: Vec<String>,
-    /// What a dry run would make of them.
-    pub to_modify: Option<Vec<ImportedEventType>>,
-}
-
-answer! {
-    /// An event type of a document.
-    ImportedEventType {
-        /// Such as `invoice.paid`.
-        name: String,
-        /// For people.
-        description: String,
-        /// JSON Schemas by their versions.
-        schemas: Option<Json>,
-        /// Not to be used any more.
-        deprecated: bool,
-        /// Flags.
-        feature_flags: Option<Vec<String>>,
-        /// The first of them.
-        feature_flag: Option<String>,
-        /// For people.
-        group_name: Option<String>,
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::call::Call;
 use crate::{Client, Error};
-use aldaba_api::words;
-use aldaba_api::{Timestamp, answer};
+use aldaba_api::{Timestamp, answer, words};
 
 words! {
     /// How a part of the server is.

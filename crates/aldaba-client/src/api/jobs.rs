@@ -1,13 +1,12 @@
 //! Jobs whose end is told to somebody, and the records of what was told.
 
+use crate::Error;
 use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::Listing;
-use crate::{Error, Json};
-use aldaba_api::words;
-use aldaba_api::{Timestamp, answer, input};
+use aldaba_api::{DispatchStatus, JobEnd, JobRecord, Json, Timestamp, input};
 use futures_util::Stream;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::fmt;
 use url::Url;
 
@@ -34,105 +33,6 @@ impl fmt::Debug for Job {
     }
 }
 
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobStatus {
-    /// It did what it should.
-    Completed,
-    /// It failed for good: it is not tried again.
-    Failed,
-}
-
-impl JobStatus {
-    /// As in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-words! {
-    /// How far a webhook to a URL is.
-    DispatchStatus {
-        /// It has attempts left.
-        Pending = "pending",
-        /// The receiver has answered with a 2xx.
-        Success = "success",
-        /// All attempts have failed.
-        Failed = "failed",
-    }
-}
-
-answer! {
-    /// The record of the webhook that tells of a job's end.
-    JobRecord {
-        /// The message's id.
-        id: String,
-        /// The job's id.
-        job_id: String,
-        /// The job's type; `None` where the payload was deleted.
-        job_type: Option<String>,
-        /// Where the webhook goes.
-        url: String,
-        /// What is sent.
-        payload: Json,
-        /// How far the webhook is; not how the job ended.
-        status: DispatchStatus,
-        /// How often it was tried.
-        attempts: u32,
-        /// How often it may be tried; `None` where the policy counts time and not attempts.
-        max_attempts: Option<u32>,
-        /// The status of the last answer.
-        last_status_code: Option<u16>,
-        /// Why the last attempt failed.
-        last_error: Option<String>,
-        /// When it was last tried.
-        last_attempt_at: Option<Timestamp>,
-        /// When it was accepted.
-        created_at: Timestamp,
-        /// When the webhook ended.
-        completed_at: Option<Timestamp>,
-    }
-}
-
-input! {
-    /// The end of a job.
-    JobEnd {
-        /// The job's id.
-        job_id: String,
-        /// The job's type.
-        job_type: String,
-        /// How it ended.
-        status: Option<JobStatus>,
-        /// What it made.
-        result: Option<Json>,
-        /// Why it failed.
-        error: Option<String>,
-        /// Who wants to know; nobody, if not given.
-        webhook_url: Option<String>,
-        /// When it ended; now, if not given.
-        completed_at: Option<Timestamp>,
-    }
-}
-
-impl JobEnd {
-    /// How a job ended.
-    #[must_use]
-    pub fn new(job: &Job, status: JobStatus) -> Self {
-        Self {
-            job_id: job.id.clone(),
-            job_type: job.job_type.clone(),
-            status: Some(status),
-            webhook_url: job.webhook_url.clone(),
-            ..Self::default()
-        }
-    }
-}
-
 input! {
     /// Which records.
     JobFilter {
@@ -144,6 +44,18 @@ input! {
         before: Option<Timestamp>,
         /// Accepted after.
         after: Option<Timestamp>,
+    }
+}
+
+impl From<&Job> for JobEnd {
+    /// It does not say yet how the job ended.
+    fn from(job: &Job) -> Self {
+        Self {
+            job_id: job.id.clone(),
+            job_type: job.job_type.clone(),
+            webhook_url: job.webhook_url.clone(),
+            ..Self::default()
+        }
     }
 }
 

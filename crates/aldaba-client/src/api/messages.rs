@@ -3,36 +3,9 @@
 use crate::api::applications::App;
 use crate::call::Call;
 use crate::listing::{Listing, Page, PageWalk, STREAM_PAGE_SIZE};
-use crate::{Client, Error, Json};
-use aldaba_api::{NewMessage, Precheck, Timestamp, answer, input};
+use crate::{Client, Error};
+use aldaba_api::{Message, MessageSearch, NewMessage, Precheck, Prechecked, RawPayload, Timestamp, input};
 use futures_util::stream::{Stream, TryStreamExt, try_unfold};
-use std::collections::BTreeMap;
-
-answer! {
-    /// A message.
-    Message {
-        /// Such as `msg_…`.
-        id: String,
-        /// What happened.
-        event_type: String,
-        /// Your own name for it.
-        event_id: Option<String>,
-        /// What is sent, as it came in. Of a payload that was deleted nothing is left but `{"expired": true}`.
-        payload: Json,
-        /// When it was accepted.
-        timestamp: Timestamp,
-        /// Channels.
-        channels: Option<Vec<String>>,
-        /// To find it by.
-        tags: Option<Vec<String>>,
-        /// `None` where it goes out at once.
-        deliver_at: Option<Timestamp>,
-        /// For filters; they are not sent.
-        headers: Option<BTreeMap<String, String>>,
-        /// Of the payload's form.
-        version: Option<String>,
-    }
-}
 
 /// The messages of an application.
 #[derive(Clone, Debug)]
@@ -160,45 +133,5 @@ input! {
         /// Whether payloads are shown; yes, if not given.
         #[serde(rename = "with_content")]
         with_content: Option<bool>,
-    }
-}
-
-input! {
-    /// Which messages are looked for.
-    MessageSearch {
-        /// With this channel.
-        channel: Option<String>,
-        /// With this tag.
-        tag: Option<String>,
-        /// Of one of these types.
-        #[serde(rename = "event_types")]
-        event_types: Option<Vec<String>>,
-        /// Accepted before.
-        before: Option<Timestamp>,
-        /// Accepted after.
-        after: Option<Timestamp>,
-        /// Whether payloads are shown; no, if not given.
-        #[serde(rename = "with_content")]
-        with_content: Option<bool>,
-        /// Items of a page at most.
-        limit: Option<u16>,
-        /// Where to go on.
-        iterator: Option<String>,
-    }
-}
-
-answer! {
-    /// Whether such messages are wanted.
-    Prechecked {
-        /// An endpoint that is not turned off wants them, or has a filter that may.
-        active: bool,
-    }
-}
-
-answer! {
-    /// What is sent, as a text.
-    RawPayload {
-        /// The text.
-        payload: String,
     }
 }

@@ -26,10 +26,20 @@ mod sources;
 mod statistics;
 
 pub use aldaba_api::{
-    Application, ApplicationPatch, Condition, Endpoint, EndpointHealth, EndpointPatch, EndpointStatus,
-    EndpointUpdate, EventType, EventTypePatch, EventTypeUpdate, HeaderCondition, LastError, NewApplication,
-    NewEndpoint, NewEventType, NewMessage, NewSource, OnExhausted, Ordering, Precheck, Resume, RotateSecret,
-    SendExample, Source, SourceAnswer, SourceCounters, SourcePatch, TransformationsParams, WhenDisabled,
+    Actor, Alert, AlertEmail, AlertEmailState, AlertRule, AlertRules, ApiKey, ApiKeyPatch, Application,
+    ApplicationPatch, Attempt, AttemptCount, AttemptHeaders, AttemptStats, AuditEntry, BackgroundTask,
+    BulkReplay, CancelMessages, Certificate, Condition, CreatedApiKey, Delivery, DeliveryState, Destination,
+    Discard, Discarded, Dispatch, DispatchStatus, Endpoint, EndpointHeaders, EndpointHealth, EndpointMessage,
+    EndpointPatch, EndpointStats, EndpointStatus, EndpointUpdate, EventType, EventTypePatch, EventTypeStats,
+    EventTypeUpdate, ExpireTokens, FieldChange, HeaderCondition, HeadersPatch, HealthChange, Host, HostScope,
+    Identity, ImportOpenApi, ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd,
+    JobRecord, JobStatus, KeySet, LastError, Message, MessageSearch, MutualTls, NewApiKey, NewApplication,
+    NewBatch, NewDispatch, NewEndpoint, NewEventType, NewMessage, NewPortalAccess, NewSource, OnExhausted,
+    Ordering, PlannedAttempt, PortalAccess, Precheck, Prechecked, Previewed, PublicKey, RawPayload, Released,
+    Replay, ReplayCount, Resent, Resume, Resumed, RotateSecret, Scope, SendExample, SetHeaders,
+    SigningSecret, Source, SourceAnswer, SourceCounters, SourceEvent, SourceEventStatus, SourcePatch,
+    SourceRefusal, Status, TaskStatus, Throttling, ThrottlingStatus, TransformationsParams, Trigger,
+    WhenDisabled, Whoami,
 };
 pub use alerts::*;
 pub use api_keys::*;
@@ -40,7 +50,6 @@ pub use batches::*;
 pub use deliveries::*;
 pub use destinations::*;
 pub use dispatches::*;
-pub use endpoint_keys::*;
 pub use endpoints::*;
 pub use event_types::*;
 pub use health::*;
@@ -49,7 +58,6 @@ pub use jobs::*;
 pub use messages::*;
 pub use operational::*;
 pub use policies::*;
-pub use portal::*;
 pub use profiles::*;
 pub use replays::*;
 pub use source_types::*;

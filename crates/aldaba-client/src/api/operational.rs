@@ -1,10 +1,11 @@
 //! Operational webhooks: an organization's own endpoints, which are told what happens in Aldaba.
 
-use crate::api::endpoint_keys::{EndpointHeaders, SetHeaders, SigningSecret};
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
-use aldaba_api::{Endpoint, EndpointUpdate, NewEndpoint, RotateSecret};
+use aldaba_api::{
+    Endpoint, EndpointHeaders, EndpointUpdate, NewEndpoint, RotateSecret, SetHeaders, SigningSecret,
+};
 use futures_util::Stream;
 
 /// The endpoints that are told what happens in Aldaba.

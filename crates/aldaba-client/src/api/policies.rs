@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::listing::Page;
 use crate::{Client, Error};
-use aldaba_api::{Set, answer, input};
+use aldaba_api::{Previewed, Set, answer, input};
 use serde_json::{Value, json};
 
 input! {
@@ -101,38 +101,6 @@ input! {
         outage: Option<String>,
         /// Of chance.
         seed: Option<u64>,
-    }
-}
-
-answer! {
-    /// What a policy would do.
-    Previewed {
-        /// Its name.
-        policy: String,
-        /// For how long the receiver refuses connections.
-        outage: Option<String>,
-        /// Of chance.
-        seed: u64,
-        /// What would be tried when.
-        attempts: Vec<PlannedAttempt>,
-        /// It would arrive.
-        delivered: bool,
-        /// Seconds after the first attempt.
-        arrives_at: Option<f64>,
-        /// Why it would not.
-        reason: Option<String>,
-    }
-}
-
-answer! {
-    /// An attempt that would be made.
-    PlannedAttempt {
-        /// Its number.
-        attempt: u32,
-        /// Seconds from the first.
-        at: f64,
-        /// The same in words.
-        after: String,
     }
 }
 

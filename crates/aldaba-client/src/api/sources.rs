@@ -1,11 +1,13 @@
 //! Sources: inbound doors for the webhooks of other senders.
 
-use crate::api::endpoint_keys::{EndpointHeaders, SetHeaders, SigningSecret};
-use crate::api::source_types::{IngestUrl, SourceEvent, SourceEventFilter, SourceRefusal};
+use crate::api::source_types::SourceEventFilter;
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
-use aldaba_api::{Endpoint, EndpointUpdate, NewEndpoint, NewSource, RotateSecret, Source, SourcePatch};
+use aldaba_api::{
+    Endpoint, EndpointHeaders, EndpointUpdate, IngestUrl, NewEndpoint, NewSource, RotateSecret, SetHeaders,
+    SigningSecret, Source, SourceEvent, SourcePatch, SourceRefusal,
+};
 use futures_util::Stream;
 
 /// The sources of an organization.

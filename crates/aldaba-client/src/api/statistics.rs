@@ -3,8 +3,7 @@
 use crate::Error;
 use crate::api::applications::App;
 use crate::call::Call;
-use aldaba_api::{Timestamp, answer, input};
-use std::collections::BTreeMap;
+use aldaba_api::{AttemptStats, Timestamp, input};
 
 impl App {
     /// How many attempts there were in a span of time.
@@ -24,35 +23,5 @@ input! {
         /// Of messages of one of these types.
         #[serde(rename = "event_types")]
         event_types: Option<Vec<String>>,
-    }
-}
-
-/// Attempts of an application in a span of time.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
-pub struct AttemptStats {
-    /// The beginning of the first hour that is counted.
-    pub since: Timestamp,
-    /// The end of the last one.
-    pub until: Timestamp,
-    /// Delivered.
-    pub total_success: u64,
-    /// Failed.
-    pub total_failure: u64,
-    /// Discarded.
-    pub total_canceled: u64,
-    /// The same for each event type.
-    pub by_event_type: BTreeMap<String, EventTypeStats>,
-}
-
-answer! {
-    /// Attempts of an event type.
-    EventTypeStats {
-        /// Delivered.
-        success: u64,
-        /// Failed.
-        failure: u64,
-        /// Discarded.
-        canceled: u64,
     }
 }

@@ -1,21 +1,22 @@
 //! Alerts: what fires, what has been resolved, and the rules.
 
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment, Text};
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::value::Shows;
+use aldaba_api::{AlertRuleView, AlertRules, AlertRulesView, AlertView};
 use aldaba_delivery::alert::{AlertRule, AlertScope, Language};
-use aldaba_delivery::{AlertId, AppId, EndpointId, Timestamp, format_duration};
+use aldaba_delivery::{AlertId, format_duration};
 use aldaba_engine::management;
 use aldaba_store::{Alert, AlertsQuery, ListRange, Order, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Rows that one request reads. A page that ends early can be continued from there.
 const MAX_ROWS_WALKED: usize = 10_000;
@@ -34,108 +35,23 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .query("rule", Form::OneOf(&AlertRule::NAMES), "Only alerts of this rule")
             .ordered()
-            .lists::<AlertOut>(),
+            .lists::<Described<aldaba_api::Alert>>(),
         Route::get("/alert/rule", Access::Read, rules)
             .named("v1.alert.list-rules", "Lists the rules in force, with their limits")
-            .answers::<RulesOut>(StatusCode::OK),
+            .answers::<Described<AlertRules>>(StatusCode::OK),
         Route::get("/alert/{alert_id}", Access::Read, show)
             .named("v1.alert.get", "Shows an alert")
-            .answers::<AlertOut>(StatusCode::OK),
+            .answers::<Described<aldaba_api::Alert>>(StatusCode::OK),
         Route::post("/alert/{alert_id}/acknowledge", Access::Manage, acknowledge)
             .named(
                 "v1.alert.acknowledge",
                 "Says that somebody has taken note of an alert; it goes on firing until it is resolved",
             )
-            .answers::<AlertOut>(StatusCode::OK),
+            .answers::<Described<aldaba_api::Alert>>(StatusCode::OK),
     ]
 }
 
-/// One alert, from when it fires until it is resolved.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AlertOut {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: AlertId,
-    /// `firing` or `resolved`
-    state: &'static str,
-    rule: &'static str,
-    /// `server`, `organization` or `endpoint`
-    scope: &'static str,
-    /// `warning` or `critical`
-    severity: &'static str,
-    /// What is wrong, in a few words.
-    title: &'static str,
-    what_to_do: &'static str,
-    /// What was measured when it fired.
-    value: f64,
-    /// What the limit was then.
-    threshold: f64,
-    /// `>` or `<`: on which side of the threshold a value is bad.
-    comparison: &'static str,
-    /// Of the endpoint that it is about.
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    app_id: Option<AppId>,
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    endpoint_id: Option<EndpointId>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    fired_at: Timestamp,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    resolved_at: Option<Timestamp>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    acknowledged_at: Option<Timestamp>,
-    /// Who has taken note of it, as the audit log names them.
-    acknowledged_by: Option<String>,
-}
-
-/// The rules.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct RulesOut {
-    data: Vec<RuleOut>,
-    /// How often they are judged.
-    interval_seconds: u64,
-}
-
-/// A rule with its limits.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct RuleOut {
-    rule: &'static str,
-    /// `false`: the configuration turns it off.
-    enabled: bool,
-    /// `built-in` or `configuration`: where its limits come from.
-    source: &'static str,
-    /// What it is judged for: `server`, `organization`, `endpoint`.
-    scopes: Vec<&'static str>,
-    /// `warning` or `critical`
-    severity: &'static str,
-    title: &'static str,
-    /// What is measured.
-    meaning: &'static str,
-    what_to_do: &'static str,
-    /// The metric that has the value for the whole server; null where none has it.
-    metric: Option<&'static str>,
-    /// `ratio`, `number`, `seconds` or `bytes`
-    unit: &'static str,
-    /// `>` or `<`: on which side of the threshold a value is bad.
-    comparison: &'static str,
-    threshold: Option<f64>,
-    /// An alert ends when the value is no longer beyond this one.
-    resolve: Option<f64>,
-    /// For how long the value must be bad before the rule fires, such as `1m`.
-    #[serde(rename = "for")]
-    hold: Option<String>,
-    /// What a rate is over, such as `5m`.
-    window: Option<String>,
-}
-
-fn render(alert: &Alert) -> AlertOut {
+fn render(alert: &Alert) -> impl Shows<aldaba_api::Alert> {
     let Alert { id, org, app, endpoint, rule, value, threshold, .. } = alert;
     let scope = match endpoint {
         Some(_) => AlertScope::Endpoint,
@@ -143,8 +59,8 @@ fn render(alert: &Alert) -> AlertOut {
         None => AlertScope::Organization,
     };
     let texts = rule.texts(Language::English);
-    AlertOut {
-        id: *id,
+    AlertView {
+        id: Text(*id),
         state: if alert.is_firing() { "firing" } else { "resolved" },
         rule: rule.name(),
         scope: scope.name(),
@@ -154,12 +70,12 @@ fn render(alert: &Alert) -> AlertOut {
         value: *value,
         threshold: *threshold,
         comparison: rule.comparison().sign(),
-        app_id: *app,
-        endpoint_id: *endpoint,
-        fired_at: alert.fired_at,
-        resolved_at: alert.resolved_at,
-        acknowledged_at: alert.acknowledged_at,
-        acknowledged_by: alert.acknowledged_by.clone(),
+        app_id: app.map(Text),
+        endpoint_id: endpoint.map(Text),
+        fired_at: Moment(alert.fired_at),
+        resolved_at: alert.resolved_at.map(Moment),
+        acknowledged_at: alert.acknowledged_at.map(Moment),
+        acknowledged_by: alert.acknowledged_by.as_deref(),
     }
 }
 
@@ -197,11 +113,11 @@ async fn rules(State(api): State<Api>) -> Response {
     let rules = api.engine.alert_rules();
     let data = AlertRule::ALL.into_iter().map(|rule| {
         let (limits, texts) = (rules.limits(rule), rule.texts(Language::English));
-        RuleOut {
+        AlertRuleView {
             rule: rule.name(),
             enabled: limits.is_some(),
             source: rules.source(rule).name(),
-            scopes: rule.scopes().iter().map(|scope| scope.name()).collect(),
+            scopes: rule.scopes().iter().map(|scope| scope.name()).collect::<Vec<_>>(),
             severity: rule.severity().name(),
             title: texts.title(),
             meaning: texts.meaning(),
@@ -211,10 +127,11 @@ async fn rules(State(api): State<Api>) -> Response {
             comparison: rule.comparison().sign(),
             threshold: limits.map(|limits| limits.threshold),
             resolve: limits.map(|limits| limits.resolve),
-            hold: limits.map(|limits| format_duration(limits.hold)),
+            r#for: limits.map(|limits| format_duration(limits.hold)),
             window: limits.and_then(|limits| limits.window).map(format_duration),
         }
     });
-    let body = RulesOut { data: data.collect(), interval_seconds: api.engine.alert_interval().as_secs() };
+    let interval_seconds = api.engine.alert_interval().as_secs();
+    let body = AlertRulesView { data: data.collect::<Vec<_>>(), interval_seconds };
     json::answer(StatusCode::OK, &body)
 }

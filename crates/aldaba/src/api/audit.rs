@@ -1,20 +1,22 @@
 //! The audit log: who changed what.
 
-use crate::api::request::json;
+use crate::api::request::json::{Moment, Text};
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{AppId, AuditId, EndpointId, Timestamp};
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    ActorView, AuditEntry as Shown, AuditEntryView, FieldChange as ShownChange, FieldChangeView,
+};
+use aldaba_delivery::{AuditId, EndpointId};
 use aldaba_store::{ActorFilter, ActorIdentity, ActorKind, AuditEntry, AuditQuery, FieldChange, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
 
 /// Rows that one request reads. A page that ends early can be continued from there.
 const MAX_ROWS_WALKED: usize = 10_000;
@@ -57,107 +59,45 @@ pub(crate) fn routes() -> Vec<Route> {
             .query("before", Form::Moment, "Only what was changed before this moment")
             .query("after", Form::Moment, "Only what was changed at this moment or later")
             .ordered()
-            .lists::<AuditOut<'_>>()
+            .lists::<Described<Shown>>()
             .or_error(StatusCode::NOT_FOUND),
     ]
 }
 
-/// One change.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AuditOut<'a> {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: AuditId,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    timestamp: Timestamp,
-    actor: ActorOut<'a>,
-    action: &'a str,
-    /// The kind of thing that was changed: what the action begins with.
-    resource_type: &'a str,
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    app_id: Option<AppId>,
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    endpoint_id: Option<EndpointId>,
-    /// The id or the name of what was changed; null where it was several things.
-    resource_id: Option<&'a str>,
-    /// The fields that have another value now, where that is known.
-    fields: &'a [String],
-    /// Their values before and after. Empty for changes from before this was kept, and where nothing has values.
-    changes: Vec<FieldChangeOut<'a>>,
-    /// How many things were changed.
-    count: u32,
-}
-
-/// A field that has another value now.
-#[derive(Serialize, ToSchema)]
-struct FieldChangeOut<'a> {
-    field: &'a str,
-    /// Null: there was none. Secrets are `***`.
-    #[schema(value_type = Value)]
-    before: &'a Value,
-    /// Null: there is none. Secrets are `***`.
-    #[schema(value_type = Value)]
-    after: &'a Value,
-    /// A value was too long to be kept: the beginning of its text stands for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cut: Option<bool>,
-}
-
-impl<'a> From<&'a FieldChange> for FieldChangeOut<'a> {
-    fn from(change: &'a FieldChange) -> Self {
-        let FieldChange { field, before, after, cut } = change;
-        Self { field, before, after, cut: cut.then_some(true) }
+fn render_change(change: &FieldChange) -> impl Shows<ShownChange> {
+    FieldChangeView {
+        field: &change.field,
+        before: &change.before,
+        after: &change.after,
+        cut: change.cut.then_some(true),
     }
 }
 
-/// Who changed it.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ActorOut<'a> {
-    /// `api_key`, `organization_token`, `portal_token`, `command_line` or `program`
-    kind: &'static str,
-    /// Of the key, of the organization, or of the application.
-    id: String,
-    /// Of a key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prefix: Option<&'a str>,
-    /// Of a key, as it was at the time; of an organization's token, if it was given one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    /// Of a portal token.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-}
-
-fn render(entry: &AuditEntry) -> AuditOut<'_> {
+fn render(entry: &AuditEntry) -> impl Shows<Shown> {
     let (kind, org) = (entry.actor.identity.kind().name(), entry.actor.org.to_string());
-    let nobody = |id| ActorOut { kind, id, prefix: None, name: None, session_id: None };
+    let nobody = |id| ActorView { kind, id, prefix: None, name: None, session_id: None };
     let actor = match &entry.actor.identity {
         ActorIdentity::Key { id, prefix, name } => {
-            ActorOut { prefix: Some(prefix), name: Some(name), ..nobody(id.to_string()) }
+            ActorView { prefix: Some(prefix.as_str()), name: Some(name.as_str()), ..nobody(id.to_string()) }
         }
         ActorIdentity::PortalToken { app, session } => {
-            ActorOut { session_id: session.as_deref(), ..nobody(app.to_string()) }
+            ActorView { session_id: session.as_deref(), ..nobody(app.to_string()) }
         }
-        ActorIdentity::OrganizationToken { name } => ActorOut { name: name.as_deref(), ..nobody(org) },
+        ActorIdentity::OrganizationToken { name } => ActorView { name: name.as_deref(), ..nobody(org) },
         ActorIdentity::CommandLine | ActorIdentity::Program => nobody(org),
     };
     let action = &entry.action;
-    AuditOut {
-        id: entry.id,
-        timestamp: entry.at(),
+    AuditEntryView {
+        id: Text(entry.id),
+        timestamp: Moment(entry.at()),
         actor,
         action: &action.name,
         resource_type: action.kind(),
-        app_id: action.app,
-        endpoint_id: action.endpoint,
+        app_id: action.app.map(Text),
+        endpoint_id: action.endpoint.map(Text),
         resource_id: Some(action.resource.as_str()).filter(|resource| !resource.is_empty()),
-        fields: &action.fields,
-        changes: action.changes.iter().map(Into::into).collect(),
+        fields: action.fields.as_slice(),
+        changes: action.changes.iter().map(render_change).collect::<Vec<_>>(),
         count: entry.count,
     }
 }

@@ -1,23 +1,24 @@
 //! Hosts whose requests are held because they look down.
 
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment};
 use crate::api::request::query::Query;
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_delivery::{GateScope, Origin, Timestamp};
+use aldaba_api::value::Shows;
+use aldaba_api::{Host, HostScopeView, HostView, Released, ReleasedView};
+use aldaba_delivery::{GateScope, Origin};
 use aldaba_engine::{GateBacklog, HeldHost};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use serde_json::json;
 use url::Url;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -26,68 +27,33 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.host.list",
                 "Lists the hosts whose requests are held for the caller's organization or application",
             )
-            .lists::<HostOut<'_>>(),
+            .lists::<Described<Host>>(),
         Route::post("/host/{origin}/release", Access::Manage, release)
             .named(
                 "v1.host.release",
                 "Releases the caller's requests to a host; other organizations have their own gates",
             )
-            .answers::<ReleasedOut<'_>>(StatusCode::OK)
+            .answers::<Described<Released>>(StatusCode::OK)
             .or_error(StatusCode::UNPROCESSABLE_ENTITY),
     ]
 }
 
-#[derive(Serialize, ToSchema)]
-struct ReleasedOut<'a> {
-    origin: &'a str,
-    released: Vec<ScopeOut>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct HostOut<'a> {
-    origin: &'a str,
-    #[serde(flatten)]
-    scope: ScopeOut,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    since: Option<Timestamp>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    until: Option<Timestamp>,
-    why: &'a str,
-    failures: u32,
-    /// The hold is over, and one request is on its way to find out more.
-    probing: bool,
-    lanes: usize,
-    deliveries: usize,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ScopeOut {
-    /// `application`: the hold binds that application. `host`: all applications of the organization, and no other
-    /// organization.
-    scope: &'static str,
-    application_id: Option<String>,
-}
-
-fn scope(scope: GateScope) -> ScopeOut {
+fn scope(scope: GateScope) -> HostScopeView<&'static str, Option<String>> {
     match scope {
-        GateScope::Host => ScopeOut { scope: "host", application_id: None },
+        GateScope::Host => HostScopeView { scope: "host", application_id: None },
         GateScope::Application(app) => {
-            ScopeOut { scope: "application", application_id: Some(app.to_string()) }
+            HostScopeView { scope: "application", application_id: Some(app.to_string()) }
         }
     }
 }
 
-fn render(host: &HeldHost) -> HostOut<'_> {
+fn render(host: &HeldHost) -> impl Shows<Host> {
     let GateBacklog { lanes, deliveries } = host.backlog;
-    HostOut {
+    HostView {
         origin: host.key.origin.as_str(),
         scope: scope(host.key.scope),
-        since: host.gate.since,
-        until: host.gate.held_until,
+        since: host.gate.since.map(Moment),
+        until: host.gate.held_until.map(Moment),
         why: &host.why,
         failures: host.gate.failures,
         probing: host.gate.probing,
@@ -98,7 +64,7 @@ fn render(host: &HeldHost) -> HostOut<'_> {
 
 /// The position of a gate in the list.
 fn cursor(host: &HeldHost) -> String {
-    let ScopeOut { scope, application_id } = scope(host.key.scope);
+    let HostScopeView { scope, application_id } = scope(host.key.scope);
     format!("{}|{}", host.key.origin.as_str(), application_id.as_deref().unwrap_or(scope))
 }
 
@@ -130,8 +96,8 @@ pub(crate) async fn release(
     let hosts = api.ask(&caller).releasable_hosts(&wanted).await?;
     let gates = hosts.iter().map(|host| host.key.clone()).collect();
     api.directory(&caller).release_gates(gates).await?;
-    let released = hosts.iter().map(|host| scope(host.key.scope)).collect();
-    Ok(json::answer(StatusCode::OK, &ReleasedOut { origin: wanted.as_str(), released }))
+    let released: Vec<_> = hosts.iter().map(|host| scope(host.key.scope)).collect();
+    Ok(json::answer(StatusCode::OK, &ReleasedView { origin: wanted.as_str(), released }))
 }
 
 fn parse(text: &str) -> Option<Origin> {

@@ -1,16 +1,18 @@
 //! Operational webhooks: endpoints of the organization itself, which receive events about its endpoints and messages.
 //! They belong to an application that the management organization has for it.
 
-use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
+use crate::api::endpoint::headers;
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
 use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
+use crate::api::request::variant::Described;
 use crate::api::response::page::{Listed, PageQuery};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::{EndpointHeaders, SetHeaders};
 use aldaba_delivery::EndpointId;
 use aldaba_engine::{ChangeError, NewApplication, management};
 use axum::extract::State;
@@ -68,13 +70,13 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.operational-webhook.endpoint.get-headers",
                 "Shows the headers that are sent with every request",
             )
-            .answers::<HeadersOut<'_>>(StatusCode::OK),
+            .answers::<Described<EndpointHeaders>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
             .named(
                 "v1.operational-webhook.endpoint.update-headers",
                 "Replaces the headers that are sent with every request",
             )
-            .takes::<HeadersIn>()
+            .takes::<Described<SetHeaders>>()
             .answers_nothing()
             .may_conflict(),
     ]

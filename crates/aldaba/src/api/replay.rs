@@ -1,30 +1,33 @@
 //! Replays: what died, what is missing, or what a filter selects; their progress; and resends.
 
-use crate::api::attempt::{self, AttemptOut};
-use crate::api::request::body::{BodyText, Pending};
-use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, ReadField};
-use crate::api::request::query::{MAX_EVENT_TYPES, WithContent};
-use crate::api::request::variant::Variant;
+use crate::api::attempt;
+use crate::api::request::body::Pending;
+use crate::api::request::ids::Ids;
+use crate::api::request::json::{self, Moment, Text};
+use crate::api::request::query::WithContent;
+use crate::api::request::variant::Described;
 use crate::api::response::conflict;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Form, Route, example};
+use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::{ApiRequest, Parsed};
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    BackgroundTask, BackgroundTaskView, BulkReplay, Replay, ReplayCount, ReplayCountView, Resent, ResentView,
+    Status,
+};
 use aldaba_delivery::{ReplayId, Timestamp};
 use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
 use aldaba_store::{
-    AuditAction, Order, Replay, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
+    AuditAction, Order, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
 };
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 pub(crate) fn routes() -> Vec<Route> {
     let resend =
@@ -33,7 +36,7 @@ pub(crate) fn routes() -> Vec<Route> {
         started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
             .keyed()
             .named("v1.endpoint.recover", "Replays what has failed since a moment")
-            .takes::<ReplayIn>(),
+            .takes::<Described<Replay>>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/replay-missing",
             Access::Attempt,
@@ -41,7 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .keyed()
         .named("v1.endpoint.replay-missing", "Sends what the endpoint was never sent since a moment")
-        .takes::<ReplayIn>(),
+        .takes::<Described<Replay>>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/bulk-replay",
             Access::Attempt,
@@ -49,107 +52,40 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .keyed()
         .named("v1.endpoint.bulk-replay", "Replays what a filter selects")
-        .takes::<BulkReplayIn>(),
+        .takes::<Described<BulkReplay>>(),
         Route::get("/background-task", Access::ReadOrganization, list)
             .named("v1.background-task.list", "Lists replays, newest first")
             .ordered()
             .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
             .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
-            .lists::<TaskOut>(),
+            .lists::<Described<BackgroundTask>>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
             .named("v1.background-task.get", "Shows a replay and its progress")
-            .answers::<TaskOut>(StatusCode::OK),
+            .answers::<Described<BackgroundTask>>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
             .named(
                 "v1.background-task.cancel",
                 "Cancels a replay; deliveries that it has opened are still sent",
             )
-            .answers::<TaskOut>(StatusCode::OK)
+            .answers::<Described<BackgroundTask>>(StatusCode::OK)
             .may_conflict(),
         resend
             .keyed()
             .named("v1.message-attempt.resend", "Makes one manual attempt")
-            .answers::<ResentOut<'_>>(StatusCode::ACCEPTED)
+            .answers::<Described<Resent>>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }
 
 /// The responses of all replays.
 fn started(route: Route) -> Route {
-    route.answers::<TaskOut>(StatusCode::ACCEPTED).answers::<CountOut>(StatusCode::OK)
-}
-
-#[derive(Serialize, ToSchema)]
-struct ResentOut<'a> {
-    /// The attempt that was made; a repeat of the request shows the one that the first has made. Null where it is still
-    /// under way: it is on the list of the message's attempts once it has ended.
-    attempt: Option<AttemptOut<'a>>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ReplayIn {
-    /// Messages accepted from then on.
-    #[schema(value_type = String, format = DateTime)]
-    since: String,
-    /// Until then; now, if not given.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    until: Option<String>,
-    event_types: Option<Vec<String>>,
-    channel: Option<String>,
-    tag: Option<String>,
-    /// Deliveries that are opened a second at most.
-    #[schema(minimum = 1, maximum = 10000)]
-    rate_per_second: Option<u32>,
-    /// Only count.
-    dry_run: Option<bool>,
-}
-
-example!(ReplayIn, {"since": "2025-01-31T12:00:00Z"});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct BulkReplayFields {
-    /// 0 success, 2 fail, 4 cancelled.
-    status: Option<u8>,
-    /// 0 (no answer), 100, 200, 300, 400 or 500.
-    status_code_class: Option<u16>,
-    /// Also what the endpoint was never sent.
-    missing: Option<bool>,
-}
-
-struct BulkReplayIn;
-
-impl ToSchema for BulkReplayIn {}
-
-impl PartialSchema for BulkReplayIn {
-    fn schema() -> RefOr<Schema> {
-        Variant::of::<ReplayIn>("Which messages are sent again.").with_fields_of::<BulkReplayFields>().into()
-    }
-}
-
-example!(BulkReplayIn, {"since": "2025-01-31T12:00:00Z", "eventTypes": ["invoice.paid"], "dryRun": true});
-
-/// What a replay would send.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct CountOut {
-    count: usize,
-    /// Counting was given up there.
-    at_least: bool,
-    /// What one replay opens at most.
-    most: usize,
+    route
+        .answers::<Described<BackgroundTask>>(StatusCode::ACCEPTED)
+        .answers::<Described<ReplayCount>>(StatusCode::OK)
 }
 
 /// Deliveries per second by default.
 pub(crate) const DEFAULT_RATE: u32 = 500;
-const MAX_RATE: u64 = 10_000;
-const FIELDS: &[&str] = &["since", "until", "eventTypes", "channel", "tag", "ratePerSecond", "dryRun"];
-/// Further fields of a bulk replay.
-const BULK_FIELDS: &[&str] = &["status", "statusCodeClass", "missing"];
 /// How long a request waits for a resend. Then the attempt goes on without it.
 const RESEND_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -190,14 +126,21 @@ async fn start(
     let endpoint = api.ask(caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
     let body = pending.read().await?;
-    let asked = ReplayRequest::read(body.text(), kind, api.engine.clock().now())?;
+    let now = api.engine.clock().now();
+    let asked = match kind {
+        ReplayKind::Bulk => ReplayRequest::of(body.text().parse::<BulkReplay>(false)?, kind, now)?,
+        _ => ReplayRequest::of(body.text().parse::<Replay>(false)?, kind, now)?,
+    };
     let ReplayRequest { filter, rate, dry_run } = asked;
     let new = NewReplay { org: endpoint.org, app: endpoint.app, endpoint: endpoint.id, kind, filter, rate };
     let replays = api.engine.replays();
     if dry_run {
         let counted = replays.count(new).await?;
-        let answer =
-            json!({"count": counted.count, "atLeast": counted.at_least, "most": MAX_REPLAYED_DELIVERIES});
+        let answer = ReplayCountView {
+            count: counted.count,
+            at_least: counted.at_least,
+            most: MAX_REPLAYED_DELIVERIES,
+        };
         return Ok(json::answer(StatusCode::OK, &answer));
     }
     let replay = replays.start(caller.actor(), new, once).await?;
@@ -212,73 +155,38 @@ struct ReplayRequest {
 }
 
 impl ReplayRequest {
-    fn read(body: BodyText<'_>, kind: ReplayKind, now: Timestamp) -> Result<Self, Error> {
-        let mut fields = body.fields()?;
-        let bulk = if kind == ReplayKind::Bulk { BULK_FIELDS } else { &[] };
-        fields.refuse_others(&[FIELDS, bulk].concat());
-        let since = fields.moment("since");
-        if since.is_none() && !fields.has_problem() {
-            fields.problem("since", "this field is required: messages accepted from then on are sent");
-        }
-        let until = fields.moment("until");
+    fn of<T>(parsed: Parsed<T>, kind: ReplayKind, now: Timestamp) -> Result<Self, Error>
+    where
+        T: ApiRequest + Into<BulkReplay>,
+    {
+        let Parsed { value, mut fields } = parsed;
+        let body: BulkReplay = value.into();
+        let (since, until) = (json::read_moment(&body.since), json::given_moment(body.until.as_ref()));
         match (since, until) {
             (Some(since), Some(until)) if since > until => fields.problem("until", "lies before `since`"),
-            (Some(since), None) if since > now => {
+            (Some(since), None) if since > now && !fields.gives("until") => {
                 fields.problem("since", "lies in the future: no message has been accepted since");
             }
             _ => {}
         }
-        let until = until.unwrap_or(now);
-        let dry_run = fields.boolean_or("dryRun", false);
-        let rate = fields.number("ratePerSecond", 1, MAX_RATE).map_or(DEFAULT_RATE, |rate| rate as u32);
-        let mut filter = ReplayFilter {
+        fields.finish_in_order(T::KNOWN)?;
+        let (until, is_bulk) = (until.unwrap_or(now), kind == ReplayKind::Bulk);
+        let is = |status: Status| is_bulk && body.status.is_none_or(|given| given == status);
+        let filter = ReplayFilter {
             since: since.unwrap_or(now),
-            event_types: fields.set("eventTypes", MAX_EVENT_TYPES, ids::name),
-            dead: kind == ReplayKind::Recover,
-            missing: kind == ReplayKind::Missing,
+            event_types: body.event_types.unwrap_or_default(),
+            channel: body.channel,
+            tag: body.tag,
+            dead: kind == ReplayKind::Recover || is(Status::Fail),
+            delivered: is(Status::Success),
+            cancelled: body.status == Some(Status::Canceled),
+            missing: kind == ReplayKind::Missing || body.missing == Some(true),
+            status_class: body.status_code_class,
             ..ReplayFilter::nothing(until)
         };
-        let channel = fields.string("channel");
-        filter.channel = fields.checked("channel", channel, |channel| ids::channel(channel));
-        let tag = fields.string("tag");
-        filter.tag = fields.checked("tag", tag, |tag| ids::tag(tag));
-        if kind == ReplayKind::Bulk {
-            let status = fields.number("status", 0, 4);
-            match status {
-                None => (filter.dead, filter.delivered) = (true, true),
-                Some(0) => filter.delivered = true,
-                Some(2) => filter.dead = true,
-                Some(4) => filter.cancelled = true,
-                Some(_) => {
-                    let message =
-                        "must be 0 (success), 2 (fail) or 4 (cancelled): others are still on their way";
-                    fields.problem("status", message);
-                }
-            }
-            // Aldaba's own field: also what the endpoint was never sent.
-            filter.missing = fields.boolean_or("missing", false);
-            filter.status_class = fields.number("statusCodeClass", 0, 500).map(|class| class as u16);
-            if filter.status_class.is_some_and(|class| class % 100 != 0) {
-                fields.problem("statusCodeClass", "must be 0 (no answer), 100, 200, 300, 400 or 500");
-            }
-        }
-        fields.finish()?;
+        let (rate, dry_run) = (body.rate_per_second.unwrap_or(DEFAULT_RATE), body.dry_run == Some(true));
         Ok(Self { filter, rate, dry_run })
     }
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TaskOut {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: ReplayId,
-    status: &'static str,
-    task: &'static str,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-    data: Value,
 }
 
 const KINDS: [ReplayKind; 3] = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
@@ -292,20 +200,28 @@ const fn name(kind: ReplayKind) -> &'static str {
     }
 }
 
-pub(crate) fn render(replay: &Replay) -> TaskOut {
-    let (status, error) = match replay.state {
-        ReplayState::Running => ("running", None),
-        ReplayState::Finished => ("finished", None),
-        ReplayState::Cancelled => ("failed", Some("It was cancelled.".to_owned())),
-        ReplayState::EndpointGone => ("failed", Some("Its endpoint was deleted.".to_owned())),
-        ReplayState::TooMany => {
-            let detail = format!(
-                "It has opened {MAX_REPLAYED_DELIVERIES} deliveries, as many as one replay may. To go on, start another with `since` \
-                 at `reachedAt`."
-            );
-            ("failed", Some(detail))
-        }
-    };
+fn status(replay: &Stored) -> &'static str {
+    match replay.state {
+        ReplayState::Running => "running",
+        ReplayState::Finished => "finished",
+        ReplayState::Cancelled | ReplayState::EndpointGone | ReplayState::TooMany => "failed",
+    }
+}
+
+/// Why it ended early.
+fn failure(replay: &Stored) -> Option<String> {
+    match replay.state {
+        ReplayState::Running | ReplayState::Finished => None,
+        ReplayState::Cancelled => Some("It was cancelled.".to_owned()),
+        ReplayState::EndpointGone => Some("Its endpoint was deleted.".to_owned()),
+        ReplayState::TooMany => Some(format!(
+            "It has opened {MAX_REPLAYED_DELIVERIES} deliveries, as many as one replay may. To go on, start another with `since` \
+             at `reachedAt`."
+        )),
+    }
+}
+
+pub(crate) fn render(replay: &Stored) -> impl Shows<BackgroundTask> + use<> {
     let mut data = json!({
         "appId": replay.app.to_string(),
         "endpointId": replay.endpoint.to_string(),
@@ -318,15 +234,21 @@ pub(crate) fn render(replay: &Replay) -> TaskOut {
         "progress": progress(replay),
         "createdAt": json::moment(replay.created_at),
     });
-    if let Some(error) = error {
+    if let Some(error) = failure(replay) {
         data["error"] = error.into();
         data["cancelled"] = (replay.state == ReplayState::Cancelled).into();
     }
-    TaskOut { id: replay.id, status, task: name(replay.kind), updated_at: replay.updated_at, data }
+    BackgroundTaskView {
+        id: Text(replay.id),
+        status: status(replay),
+        task: name(replay.kind),
+        updated_at: Moment(replay.updated_at),
+        data,
+    }
 }
 
 /// The covered part of the replay's time range, from 0 to 1.
-fn progress(replay: &Replay) -> f64 {
+fn progress(replay: &Stored) -> f64 {
     if replay.state == ReplayState::Finished {
         return 1.0;
     }
@@ -369,7 +291,7 @@ pub(crate) async fn cancel(
 ) -> Result<Response, Error> {
     let replay = api.ask(&caller).replay(&id).await?;
     if !api.engine.replays().cancel(caller.actor(), &replay).await? {
-        let (id, status) = (replay.id, render(&replay).status);
+        let (id, status) = (replay.id, status(&replay));
         return Err(Error::conflict(format!("The task {id} is over already: its status is `{status}`")));
     }
     let replay = api.ask(&caller).replay(&id).await?;
@@ -401,5 +323,5 @@ pub(crate) async fn resend(
     };
     let url = &endpoint.config.url;
     let attempt = attempt.as_ref().map(|attempt| attempt::render(attempt, url, WithContent(true)));
-    Ok(json::answer(StatusCode::ACCEPTED, &ResentOut { attempt }))
+    Ok(json::answer(StatusCode::ACCEPTED, &ResentView { attempt }))
 }

@@ -1,22 +1,25 @@
 //! Numbers of attempts. The store counts them when it records attempts, never when a client asks.
 
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment};
 use crate::api::request::query::Query;
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    AttemptStats, AttemptStatsView, EndpointStats, EndpointStatsView, EventTypeStats, EventTypeStatsView,
+};
 use aldaba_delivery::Timestamp;
 use aldaba_store::{ApplicationAttemptsQuery, AttemptCounts, Hour};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use utoipa::ToSchema;
 
 const MAX_RANGE: Duration = Duration::from_secs(28 * 24 * 3600);
 /// How far a caller's clock may be ahead.
@@ -28,14 +31,14 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
             .named("v1.endpoint.get-stats", "Counts the attempts at an endpoint by result and minute")
-            .answers::<EndpointStatsOut>(StatusCode::OK),
+            .answers::<Described<EndpointStats>>(StatusCode::OK),
         ranged(Route::get("/app/{app_id}/stats/attempts", Access::Read, of_application))
             .named(
                 "v1.application.stats.attempts",
                 "Counts the attempts of an application by event type, result and hour",
             )
             .query("event_types", Form::Names, "Only those of these event types")
-            .answers::<ApplicationStatsOut>(StatusCode::OK),
+            .answers::<Described<AttemptStats>>(StatusCode::OK),
     ]
 }
 
@@ -64,16 +67,6 @@ fn bounds(query: &Query, now: Timestamp) -> Result<(Timestamp, Timestamp), Error
     Ok((since, until))
 }
 
-/// Attempts by status. One that is on its way is no attempt yet, so that there are none but successes and failures.
-#[derive(Serialize, ToSchema)]
-struct EndpointStatsOut {
-    success: u64,
-    pending: u64,
-    sending: u64,
-    fail: u64,
-    canceled: u64,
-}
-
 async fn of_endpoint(
     State(api): State<Api>,
     query: Query,
@@ -84,44 +77,19 @@ async fn of_endpoint(
     let endpoint = app.endpoint(&endpoint).await?;
     let (since, until) = bounds(&query, api.engine.clock().now())?;
     let counts = app.endpoint_attempts(&endpoint, since, until).await?;
-    let out = EndpointStatsOut {
+    let out = EndpointStatsView {
         success: counts.successes,
-        pending: 0,
-        sending: 0,
+        pending: 0_u64,
+        sending: 0_u64,
         fail: counts.failures,
-        canceled: 0,
+        canceled: 0_u64,
     };
     Ok(json::answer(StatusCode::OK, &out))
 }
 
-/// Its names are not in the usual spelling; clients know them so.
-#[derive(Serialize, ToSchema)]
-struct ApplicationStatsOut {
-    by_event_type: BTreeMap<String, EventTypeStatsOut>,
-    total_success: u64,
-    total_failure: u64,
-    total_canceled: u64,
-    /// The beginning of the first hour that is counted.
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    since: Timestamp,
-    /// The end of the last one.
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    until: Timestamp,
-}
-
-#[derive(Serialize, ToSchema)]
-struct EventTypeStatsOut {
-    success: u64,
-    failure: u64,
-    canceled: u64,
-}
-
-impl From<AttemptCounts> for EventTypeStatsOut {
-    fn from(counts: AttemptCounts) -> Self {
-        Self { success: counts.successes, failure: counts.failures, canceled: 0 }
-    }
+/// The attempts of an event type.
+fn render(counts: AttemptCounts) -> impl Shows<EventTypeStats> {
+    EventTypeStatsView { success: counts.successes, failure: counts.failures, canceled: 0_u64 }
 }
 
 async fn of_application(
@@ -142,13 +110,16 @@ async fn of_application(
     };
     let mut total = AttemptCounts::default();
     types.values().for_each(|counts| total += *counts);
-    let out = ApplicationStatsOut {
-        by_event_type: types.into_iter().map(|(name, counts)| (name, counts.into())).collect(),
+    let out = AttemptStatsView {
+        by_event_type: types
+            .into_iter()
+            .map(|(name, counts)| (name, render(counts)))
+            .collect::<BTreeMap<_, _>>(),
         total_success: total.successes,
         total_failure: total.failures,
-        total_canceled: 0,
-        since: first.start(),
-        until: last.next().start(),
+        total_canceled: 0_u64,
+        since: Moment(first.start()),
+        until: Moment(last.next().start()),
     };
     Ok(json::answer(StatusCode::OK, &out))
 }

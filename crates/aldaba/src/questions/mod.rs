@@ -28,7 +28,7 @@ mod statistics;
 pub(crate) use application::ApplicationQuestions;
 pub(crate) use attempt::{AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
 pub(crate) use delivery::{DeliveryQuestions, DeliverySelection, ExplainedDelivery};
-pub(crate) use delivery_id::{Cursor, DeliveryId, DeliveryIds, InvalidCursor};
+pub(crate) use delivery_id::{Cursor, DeliveryIds, InvalidCursor};
 pub(crate) use endpoint::EndpointMessagesPage;
 pub(crate) use event_type::is_operational;
 pub(crate) use message::Destination;

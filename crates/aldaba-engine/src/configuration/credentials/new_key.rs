@@ -1,6 +1,7 @@
 //! Generates API keys.
 
 use crate::Entropy;
+pub use aldaba_delivery::names::key_name as check_key_name;
 use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
 use aldaba_store::{ApiKey, KeyScope};
 use sha2::{Digest, Sha256};
@@ -11,8 +12,6 @@ pub const KEY_PREFIX: &str = "aldaba_";
 const PREFIX_CHARS: usize = 8;
 /// Characters of the secret part: 40 of 62 possible ones are 238 bits.
 const SECRET_CHARS: usize = 40;
-/// The longest name, in bytes.
-const MAX_NAME_BYTES: usize = 256;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The properties of a new key.
@@ -23,17 +22,6 @@ pub struct NewKey {
     pub name: String,
     pub scope: KeyScope,
     pub expires_at: Option<Timestamp>,
-}
-
-/// Checks a key's name.
-pub fn check_key_name(name: &str) -> Result<(), String> {
-    match name {
-        _ if !(1..=MAX_NAME_BYTES).contains(&name.len()) => {
-            Err(format!("must be 1 to {MAX_NAME_BYTES} bytes long"))
-        }
-        name if name.chars().any(char::is_control) => Err("must hold no control characters".into()),
-        _ => Ok(()),
-    }
 }
 
 /// Generates a key. Its text is not stored anywhere.

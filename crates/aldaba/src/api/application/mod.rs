@@ -3,7 +3,7 @@
 mod routes;
 pub(crate) mod target;
 
-pub(crate) use routes::{ApplicationIn, checked, no_mail_note};
+pub(crate) use routes::{new_application, no_mail_note};
 
 use crate::api::routing::route::Route;
 

@@ -3,29 +3,30 @@ use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::kept::Kept;
 use crate::api::request::query::Query;
-use crate::api::request::replace::{Replace, replace};
+use crate::api::request::replace::{Replace, replace, uid_of_put};
 use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Form, Route, example};
+use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::questions::{ApplicationQuestions, Missing};
 use crate::token::Caller;
 use aldaba_api::read::Parsed;
-use aldaba_api::{ApplicationPatch, ApplicationState, NewApplication as ApplicationBody};
-use aldaba_delivery::{AppId, OrgId, names};
+use aldaba_api::{
+    AlertEmail, AlertEmailState, AlertEmailStateView, ApplicationPatch, ApplicationState,
+    NewApplication as ApplicationBody,
+};
+use aldaba_delivery::{AppId, OrgId};
 use aldaba_engine::{ChangeError, CreateOutcome, IdempotencyDigest, NewApplication};
 use aldaba_store::{Application, ApplicationRef, Order};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Applications in the document.
 type ApplicationOut = Described<aldaba_api::Application>;
-pub(crate) type ApplicationIn = Described<ApplicationBody>;
+type ApplicationIn = Described<ApplicationBody>;
 
 /// Filters of Svix that SDKs may send as false.
 const NOT_SERVED: Form =
@@ -66,38 +67,14 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
             .named("v1.application.patch-alert-email", "Sets the mail address for alerts of an application")
-            .takes::<AlertEmailIn>()
-            .answers::<AlertEmailOut>(StatusCode::OK)
+            .takes::<Described<AlertEmail>>()
+            .answers::<Described<AlertEmailState>>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
             .named("v1.application.delete", "Deletes an application and its endpoints")
             .answers_nothing(),
     ]
 }
-
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct AlertEmailIn {
-    /// Null: nobody.
-    #[schema(max_length = 254)]
-    email: Option<String>,
-}
-
-/// Where the people of an application are told of trouble.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AlertEmailOut {
-    /// Null: nobody is told.
-    email: Option<String>,
-    /// Whether the server can send mails.
-    mail_configured: bool,
-    /// What to do where it cannot.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'static str>,
-}
-
-example!(AlertEmailIn, {"email": "people@example.com"});
 
 /// Keeps a field as it is.
 macro_rules! keep {
@@ -131,12 +108,11 @@ fn render(application: &Application) -> aldaba_api::Application {
 }
 
 /// An application that a body describes.
-pub(crate) fn checked(org: OrgId, parsed: Parsed<ApplicationBody>) -> Result<NewApplication, Error> {
-    let body = parsed.finish()?;
+pub(crate) fn new_application(org: OrgId, body: ApplicationBody) -> NewApplication {
     let mut new =
         NewApplication { org, uid: None, name: String::new(), throttle_rate: None, metadata: String::new() };
     aldaba_api::application_fields!(keep new body);
-    Ok(new)
+    new
 }
 
 pub(crate) async fn create(
@@ -147,7 +123,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Error> {
     let org = caller.org();
     let once = pending.once(org, &[]);
-    let new = checked(org, pending.read().await?.text().parse(false)?)?;
+    let new = new_application(org, pending.read().await?.text().parse(false)?.finish()?);
     let uid = new.uid.clone();
     match (api.directory(&caller).create_application(new, once).await, uid) {
         (Ok(CreateOutcome::Created(made) | CreateOutcome::Existing(made)), _) => {
@@ -181,8 +157,9 @@ pub(crate) async fn show(
 }
 
 /// A change of an application, or what makes it.
+#[derive(Clone)]
 enum ApplicationRequest {
-    Put { new: NewApplication, has_uid: bool },
+    Put(Parsed<ApplicationBody>),
     Patch(Parsed<ApplicationPatch>),
 }
 
@@ -213,7 +190,7 @@ impl Replace for ApplicationChange<'_> {
     async fn find(&self) -> Result<Option<Application>, Error> {
         let questions = self.api.ask(self.caller);
         match &self.change {
-            ApplicationRequest::Put { .. } => {
+            ApplicationRequest::Put(_) => {
                 let found = questions.find_application(&self.key).await?;
                 Ok(found.map(ApplicationQuestions::into_application))
             }
@@ -228,23 +205,23 @@ impl Replace for ApplicationChange<'_> {
     }
 
     fn wanted(&self, current: Option<&Application>) -> Result<NewApplication, Error> {
-        match (&self.change, current) {
-            (ApplicationRequest::Put { new, .. }, None) => {
-                let uid = new.uid.clone().or_else(|| Some(self.key.clone()));
-                Ok(NewApplication { uid, ..new.clone() })
-            }
-            (ApplicationRequest::Put { new, has_uid }, Some(current)) => {
-                // The name in the path stays the uid: otherwise the same request would create another one next time.
-                let keeps_uid = !has_uid && current.uid.as_ref() == Some(&self.key);
-                let uid = if keeps_uid { current.uid.clone() } else { new.uid.clone() };
-                Ok(NewApplication { uid, ..new.clone() })
+        let org = self.caller.org();
+        let body = match (self.change.clone(), current) {
+            (ApplicationRequest::Put(parsed), current) => {
+                let parsed = match current {
+                    Some(current) => parsed.against(&whole(current)),
+                    None => parsed,
+                };
+                let mut body = parsed.finish()?;
+                body.uid = uid_of_put(body.uid, &self.key, current.map(|current| current.uid.as_deref()));
+                body
             }
             (ApplicationRequest::Patch(parsed), current) => {
-                let current = current.ok_or_else(Error::server)?;
-                let Parsed { value, fields } = parsed.clone();
-                checked(current.org, Parsed { value: value.over(whole(current)), fields })
+                let current = whole(current.ok_or_else(Error::server)?);
+                parsed.against(&current).finish()?.over(current)
             }
-        }
+        };
+        Ok(new_application(org, body))
     }
 
     async fn create(&self, new: NewApplication) -> Result<Application, ChangeError> {
@@ -278,9 +255,7 @@ async fn put(
         may_be_made(&key)?;
     }
     let once = pending.once(org, &[key.as_bytes()]);
-    let parsed: Parsed<ApplicationBody> = pending.read().await?.text().parse(true)?;
-    let has_uid = parsed.fields.gives("uid");
-    let change = ApplicationRequest::Put { new: checked(org, parsed)?, has_uid };
+    let change = ApplicationRequest::Put(pending.read().await?.text().parse(true)?);
     let change = ApplicationChange { api: &api, caller: &caller, key, once, change };
     let (status, application) = replace(&api, &change).await?;
     Ok(json::answer(status, &render(&application)))
@@ -315,11 +290,8 @@ async fn set_alert_email(
     pending: Pending,
 ) -> Result<Response, Error> {
     api.ask(&caller).application(&key).await?;
-    let mut fields = pending.read().await?.text().fields()?;
-    fields.refuse_others(&["email"]);
-    let email = fields.string("email");
-    let email = fields.checked("email", email, |email| names::email(email));
-    fields.finish()?;
+    let AlertEmail { email } = pending.read().await?.text().parse(false)?.finish()?;
+    let email = email.into_option();
     let mut retry = api.engine.directory().conflict_retry();
     loop {
         let current = api.ask(&caller).application(&key).await?;
@@ -328,7 +300,7 @@ async fn set_alert_email(
             changed => {
                 changed?;
                 let note = no_mail_note(&api);
-                let answer = AlertEmailOut { email, mail_configured: note.is_none(), note };
+                let answer = AlertEmailStateView { email, mail_configured: note.is_none(), note };
                 return Ok(json::answer(StatusCode::OK, &answer));
             }
         }

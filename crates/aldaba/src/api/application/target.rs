@@ -1,12 +1,15 @@
 //! The application that a request describes, in case the one in its path does not exist.
 
-use super::checked;
+use super::new_application;
 use crate::api::request::body::BodyText;
+use crate::api::request::json::Fields;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
+use aldaba_api::NewApplication as ApplicationBody;
+use aldaba_api::read::Parsed;
 use aldaba_engine::{ChangeError, CreateOutcome, NewApplication};
 use aldaba_store::Application;
 
@@ -23,20 +26,26 @@ pub(crate) struct NewInline {
 }
 
 impl Inline {
+    /// The application that a body describes. It is checked even if the application exists; what is wrong is noted with
+    /// the rest of the body.
+    pub(crate) fn read(inline: BodyText<'_>, fields: &mut Fields) -> ApplicationBody {
+        inline.parse(false).and_then(Parsed::finish).unwrap_or_else(|problems| {
+            let within = |problem: Problem| problem.within(&["application"]);
+            problems.into_list().into_iter().map(within).for_each(|problem| fields.problems().push(problem));
+            ApplicationBody::default()
+        })
+    }
+
     pub(crate) async fn find(
         api: &Api,
         caller: &Caller,
         key: &str,
-        inline: Option<BodyText<'_>>,
+        inline: Option<ApplicationBody>,
     ) -> Result<Self, Error> {
-        // It is checked even if the application exists.
-        let read = |inline: BodyText<'_>| checked(caller.org(), inline.parse(false)?);
-        let inline = inline.map(read);
-        let inline = inline.transpose().map_err(|error| error.in_field("application"))?;
         let new = match (inline, api.ask(caller).find_application(key).await?) {
             (_, Some(application)) => return Ok(Self::Existing(application.into_application())),
             (None, None) => return Err(Missing::Application.into()),
-            (Some(new), None) => new,
+            (Some(body), None) => new_application(caller.org(), body),
         };
         caller.may(Access::Administer).map_err(Error::forbidden)?;
         let place = ["body", "application", "uid"];

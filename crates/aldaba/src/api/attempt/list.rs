@@ -1,24 +1,23 @@
 //! Lists and counts of attempts.
 
-use super::AttemptOut;
 use crate::api::attempt;
 use crate::api::request::history_query::{MAX_ROWS_WALKED, STATUSES};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::{Query, WithContent};
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error, message};
 use crate::questions::{ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage};
 use crate::token::Caller;
+use aldaba_api::{Attempt, AttemptCount, AttemptCountView};
 use aldaba_delivery::AttemptId;
 use aldaba_store::{BoundedCount, ListRange, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 const CLASSES: [i64; 6] = [0, 100, 200, 300, 400, 500];
 /// Attempts that are counted at most.
@@ -46,7 +45,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ),
         filtered(Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}/count", Access::Read, count))
             .named("v1.message-attempt.count-by-endpoint", "Counts the attempts at an endpoint, up to 10,000")
-            .answers::<AttemptCountOut>(StatusCode::OK),
+            .answers::<Described<AttemptCount>>(StatusCode::OK),
     ]
 }
 
@@ -63,7 +62,7 @@ fn listing(route: Route) -> Route {
         .with_content("Whether response bodies are shown; yes, if not given")
         .query("with_msg", Form::Boolean, "Whether messages are shown, without payloads; no, if not given")
         .expanded_statuses()
-        .lists::<AttemptOut<'_>>()
+        .lists::<Described<Attempt>>()
 }
 
 /// Which attempts a query asks for. `None`: attempts with a status that no attempt has.
@@ -141,13 +140,6 @@ async fn list(
     }))
 }
 
-#[derive(Serialize, ToSchema)]
-struct AttemptCountOut {
-    count: u64,
-    /// Counting was given up; there are at least so many.
-    approximated: bool,
-}
-
 async fn count(
     State(api): State<Api>,
     mut query: PageQuery<AttemptId>,
@@ -166,6 +158,6 @@ async fn count(
         None => BoundedCount::default(),
         Some(selection) => app.count_attempts(&endpoint, selection, part).await?,
     };
-    let out = AttemptCountOut { count: counted.counted, approximated: counted.more };
+    let out = AttemptCountView { count: counted.counted, approximated: counted.more };
     Ok(json::answer(StatusCode::OK, &out))
 }

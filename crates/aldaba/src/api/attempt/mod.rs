@@ -3,7 +3,7 @@
 pub(crate) mod list;
 mod routes;
 
-pub(crate) use routes::{AttemptOut, Status, millis, render, render_with};
+pub(crate) use routes::{Status, millis, render, render_with};
 
 use crate::api::routing::route::Route;
 

@@ -6,20 +6,20 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::Query;
-use crate::api::request::variant::Variant;
+use crate::api::request::variant::{Described, Variant};
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route, example};
 use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
+use aldaba_api::{PlannedAttemptView, Previewed, PreviewedView};
 use aldaba_delivery::policy::{BUILTIN_NAMES, Preview, SeededChances};
 use aldaba_delivery::{Ending, Policy, PolicyError, format_duration, parse_duration};
 use aldaba_engine::ChangeError;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::openapi::{RefOr, Schema};
@@ -56,7 +56,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "How long the receiver is down, such as `90s` or `2h`; for ever, if not given",
             )
             .query("seed", Form::Integer { least: 0, most: i64::MAX }, "Of the chances in it")
-            .answers::<PreviewOut<'_>>(StatusCode::OK),
+            .answers::<Described<Previewed>>(StatusCode::OK),
     ]
 }
 
@@ -273,30 +273,6 @@ fn outage(query: &Query) -> Result<Option<Duration>, Error> {
     })
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Planned {
-    attempt: usize,
-    /// Seconds from the first.
-    at: f64,
-    /// The same in words.
-    after: String,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct PreviewOut<'a> {
-    policy: &'a str,
-    outage: Option<String>,
-    seed: u64,
-    attempts: Vec<Planned>,
-    /// Seconds after the first attempt; null: it never arrives.
-    arrives_at: Option<f64>,
-    delivered: bool,
-    /// Why not.
-    reason: Option<&'static str>,
-}
-
 pub(crate) async fn preview(
     query: Query,
     State(api): State<Api>,
@@ -308,8 +284,8 @@ pub(crate) async fn preview(
     let seed = query.number("seed").and_then(|seed| u64::try_from(seed).ok()).unwrap_or(0);
     let mut chances = SeededChances::seeded(seed);
     let preview = Preview::of(&policy, outage, || chances.draw());
-    let planned = |(number, at): (usize, &Duration)| Planned {
-        attempt: number + 1,
+    let planned = |(number, at): (usize, &Duration)| PlannedAttemptView {
+        attempt: u32::try_from(number).map_or(u32::MAX, |number| number + 1),
         at: at.as_secs_f64(),
         after: format_duration(*at),
     };
@@ -317,11 +293,11 @@ pub(crate) async fn preview(
         Ending::Delivered => None,
         Ending::Dead(reason) => Some(reason.name()),
     };
-    let body = PreviewOut {
+    let body = PreviewedView {
         policy: &policy.name,
         outage: outage.map(format_duration),
         seed,
-        attempts: preview.attempts.iter().enumerate().map(planned).collect(),
+        attempts: preview.attempts.iter().enumerate().map(planned).collect::<Vec<_>>(),
         arrives_at: preview.arrival().map(|at| at.as_secs_f64()),
         delivered: reason.is_none(),
         reason,

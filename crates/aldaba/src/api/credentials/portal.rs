@@ -1,15 +1,17 @@
 //! Tokens for an application's portal, and their revocation.
 
-use crate::api::application::ApplicationIn;
 use crate::api::application::target::Inline;
 use crate::api::request::body::Pending;
-use crate::api::request::ids::{self, Ids};
+use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::{Caller, Capabilities, Capability, NewPortalToken};
+use aldaba_api::read::{ApiRequest, Parsed};
+use aldaba_api::{ExpireTokens, MAX_ACCESS_SECONDS, NewPortalAccess, PortalAccess, PortalAccessView};
 use aldaba_store::Application;
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -17,20 +19,8 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
-use serde::Serialize;
 use std::net::SocketAddr;
 use std::time::Duration;
-use utoipa::ToSchema;
-
-const MIN_LIFETIME_SECONDS: u64 = 3600;
-const MAX_LIFETIME_SECONDS: u64 = 7 * 24 * 3600;
-const MAX_EXPIRY_DELAY_SECONDS: u64 = 3 * 24 * 3600;
-const MAX_FEATURE_FLAGS: usize = 25;
-const MAX_SESSIONS: usize = 1000;
-const MAX_SESSION_ID_BYTES: usize = 64;
-const ACCESS_FIELDS: &[&str] =
-    &["application", "capabilities", "expiry", "featureFlags", "readOnly", "sessionId"];
-const EXPIRE_FIELDS: &[&str] = &["expiry", "sessionIds"];
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -39,73 +29,17 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.authentication.app-portal-access",
                 "Issues a token and a link for an application's portal",
             )
-            .takes::<AppPortalAccessIn>()
-            .answers::<AppPortalAccessOut>(StatusCode::OK)
+            .takes::<Described<NewPortalAccess>>()
+            .answers::<Described<PortalAccess>>(StatusCode::OK)
             .may_conflict(),
         Route::post("/auth/dashboard-access/{app_id}", Access::Admit, dashboard_access)
             .named("v1.authentication.dashboard-access", "The same without options, for older clients")
-            .answers::<AppPortalAccessOut>(StatusCode::OK),
+            .answers::<Described<PortalAccess>>(StatusCode::OK),
         Route::post("/auth/app/{app_id}/expire-all", Access::Admit, expire_all)
             .named("v1.authentication.expire-all", "Revokes the portal tokens of an application")
-            .may_take::<ApplicationTokenExpireIn>()
+            .may_take::<Described<ExpireTokens>>()
             .answers_nothing(),
     ]
-}
-
-/// What somebody may do in the portal, and for how long.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct AppPortalAccessIn {
-    /// The application, to be made if the one of the path is not there. Its `uid` is the one of the path.
-    application: Option<ApplicationIn>,
-    /// All of them if absent; `ViewBase` is always among them.
-    #[schema(value_type = Option<Vec<String>>)]
-    capabilities: Option<Vec<String>>,
-    /// Seconds.
-    #[schema(minimum = 3600, maximum = 604_800, default = 604_800)]
-    expiry: Option<u64>,
-    /// The event types that show up besides those without a flag.
-    #[schema(max_items = 25)]
-    feature_flags: Option<Vec<String>>,
-    /// The same as `capabilities` with `ViewBase` alone.
-    read_only: Option<bool>,
-    /// A name by which the token can be ended together with others.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9@_-]+$")]
-    session_id: Option<String>,
-}
-
-example!(AppPortalAccessIn, {"expiry": 3600, "sessionId": "user_42", "readOnly": true});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ApplicationTokenExpireIn {
-    /// How many seconds they still count; 0 if absent.
-    #[schema(minimum = 0, maximum = 259_200)]
-    expiry: Option<u64>,
-    /// Only tokens of these sessions.
-    #[schema(max_items = 1000)]
-    session_ids: Option<Vec<String>>,
-}
-
-example!(ApplicationTokenExpireIn, {"sessionIds": ["user_42"]});
-
-#[derive(Serialize, ToSchema)]
-struct AppPortalAccessOut {
-    /// Leads into the portal. Anybody who has it gets in.
-    url: String,
-    token: String,
-}
-
-fn session_id(text: &str) -> Result<(), String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@_-".contains(&byte);
-    if (1..=MAX_SESSION_ID_BYTES).contains(&text.len()) && text.bytes().all(plain) {
-        return Ok(());
-    }
-    Err(format!("must be 1 to {MAX_SESSION_ID_BYTES} letters, digits, `@`, `_` or `-`"))
 }
 
 /// The token to issue.
@@ -117,25 +51,16 @@ struct TokenRequest {
 }
 
 impl TokenRequest {
-    fn read(fields: &mut Fields) -> Self {
-        fields.drop_empty_list("featureFlags");
-        let feature_flags = fields.set("featureFlags", MAX_FEATURE_FLAGS, ids::name);
-        let seconds = fields
-            .number("expiry", MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS)
-            .unwrap_or(MAX_LIFETIME_SECONDS);
-        let session = fields.string("sessionId");
-        let session = fields.checked("sessionId", session, |session| session_id(session));
-        let names =
-            fields.set("capabilities", Capability::ALL.len(), |name| match Capability::from_name(name) {
-                Some(_) => Ok(()),
-                None => Err(format!("is none of {}", Capabilities::all().names().join(", "))),
-            });
-        let mut capabilities: Option<Capabilities> = (!names.is_empty())
-            .then(|| names.iter().filter_map(|name| Capability::from_name(name)).collect());
-        if capabilities.is_some_and(|some| !some.has(Capability::ViewBase)) {
+    /// What a body asks for. What is wrong is noted with the rest.
+    fn of(body: NewPortalAccess, fields: &mut Fields) -> Self {
+        let named =
+            |names: Vec<String>| names.iter().filter_map(|name| Capability::from_name(name)).collect();
+        let mut capabilities: Option<Capabilities> = body.capabilities.map(named);
+        if capabilities.is_some_and(|some| !some.has(Capability::ViewBase)) && fields.is_fine("capabilities")
+        {
             fields.problem("capabilities", "must hold `ViewBase`: without it nothing can be seen");
         }
-        if fields.boolean("readOnly") == Some(true) {
+        if body.read_only == Some(true) {
             if capabilities.is_some() {
                 fields.problem(
                     "readOnly",
@@ -144,7 +69,9 @@ impl TokenRequest {
             }
             capabilities = Some([Capability::ViewBase].into_iter().collect());
         }
-        Self { capabilities, feature_flags, lifetime: Duration::from_secs(seconds), session }
+        let lifetime = Duration::from_secs(body.expiry.unwrap_or(MAX_ACCESS_SECONDS));
+        let feature_flags = body.feature_flags.unwrap_or_default();
+        Self { capabilities, feature_flags, lifetime, session: body.session_id }
     }
 }
 
@@ -195,12 +122,12 @@ async fn app_portal_access(
         let message = "the body is empty; send `{}` for access to everything in the application for 7 days, or say less";
         return Err(Problem::decode(&["body"], message).into());
     }
-    let mut fields = body.text().fields()?;
-    fields.refuse_others(ACCESS_FIELDS);
-    let inline = fields.raw("application");
-    let request = TokenRequest::read(&mut fields);
-    fields.finish()?;
-    let inline = inline.as_ref().map(|inline| body.part(inline));
+    let fields = body.text().fields()?;
+    let inline = fields.peek("application");
+    let Parsed { value, mut fields } = Parsed::<NewPortalAccess>::of(fields, false);
+    let request = TokenRequest::of(value, &mut fields);
+    let inline = inline.map(|inline| Inline::read(body.part(&inline), &mut fields));
+    fields.finish_in_order(NewPortalAccess::KNOWN)?;
     let application = Inline::find(&api, &caller, &key, inline).await?.or_make(&api, &caller).await?;
     admit(&api, &caller, &base, &application, request).await
 }
@@ -212,7 +139,7 @@ async fn dashboard_access(
     Ids(key): Ids<String>,
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&key).await?;
-    let lifetime = Duration::from_secs(MAX_LIFETIME_SECONDS);
+    let lifetime = Duration::from_secs(MAX_ACCESS_SECONDS);
     let request = TokenRequest { capabilities: None, feature_flags: Vec::new(), lifetime, session: None };
     admit(&api, &caller, &base, &application, request).await
 }
@@ -232,7 +159,7 @@ async fn admit(
     let token = api.tokens.issue_portal(&new);
     // After the `#`, where no server and no log sees it.
     let url = format!("{base}/portal#key={token}");
-    Ok(json::answer(StatusCode::OK, &AppPortalAccessOut { url, token }))
+    Ok(json::answer(StatusCode::OK, &PortalAccessView { url, token }))
 }
 
 async fn expire_all(
@@ -242,13 +169,14 @@ async fn expire_all(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let application = api.ask(&caller).application(&key).await?;
-    let mut fields = pending.read().await?.text().fields_or_none()?;
-    fields.refuse_others(EXPIRE_FIELDS);
-    fields.drop_empty_list("sessionIds");
-    let delay = fields.number("expiry", 0, MAX_EXPIRY_DELAY_SECONDS).unwrap_or(0);
-    let sessions = fields.set("sessionIds", MAX_SESSIONS, session_id);
-    fields.finish()?;
+    let ExpireTokens { expiry, session_ids } = pending.read().await?.text().parse_or_none()?.finish()?;
     let directory = api.directory(&caller);
-    directory.end_portal_tokens(application.id, sessions, Duration::from_secs(delay)).await?;
+    directory
+        .end_portal_tokens(
+            application.id,
+            session_ids.unwrap_or_default(),
+            Duration::from_secs(expiry.unwrap_or(0)),
+        )
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,17 +1,16 @@
 //! The caller's own credential, and its end.
 
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment, Text};
+use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::{Caller, CallerCredential, Rights};
-use aldaba_delivery::{ApiKeyId, AppId, OrgId, Timestamp};
+use aldaba_api::{Whoami, WhoamiView};
 use aldaba_store::{ActorIdentity, KeyScope};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -20,40 +19,11 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.authentication.whoami",
                 "Shows the organization or application that the token or key is for, and its scope",
             )
-            .answers::<WhoamiOut<'_>>(StatusCode::OK),
+            .answers::<Described<Whoami>>(StatusCode::OK),
         Route::post("/auth/logout", Access::Known, logout)
             .named("v1.authentication.logout", "Revokes the token or key of the request")
             .answers_nothing(),
     ]
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct WhoamiOut<'a> {
-    /// The organization.
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    env_id: OrgId,
-    /// The one application that it is for, if it is for one.
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    app_id: Option<AppId>,
-    /// `SvixJwt` for signed tokens, `RegionalAuthToken` for API keys: the words that clients know.
-    permission_source: &'static str,
-    session_id: Option<&'a str>,
-    /// Of a key; a signed token of an organization has `admin`.
-    scope: Option<&'static str>,
-    #[serde(serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    key_id: Option<ApiKeyId>,
-    key_name: Option<&'a str>,
-    /// Of a portal token.
-    capabilities: Option<Vec<&'static str>>,
-    /// Of a portal token.
-    feature_flags: Option<&'a [String]>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
 }
 
 async fn whoami(caller: Caller) -> Response {
@@ -72,17 +42,17 @@ async fn whoami(caller: Caller) -> Response {
             (None, None)
         }
     };
-    let out = WhoamiOut {
-        env_id: caller.org(),
-        app_id: caller.app(),
+    let out = WhoamiView {
+        env_id: Text(caller.org()),
+        app_id: caller.app().map(Text),
         permission_source,
         session_id,
         scope,
-        key_id,
+        key_id: key_id.map(Text),
         key_name,
         capabilities,
         feature_flags: caller.feature_flags(),
-        expires_at,
+        expires_at: expires_at.map(Moment),
     };
     json::answer(StatusCode::OK, &out)
 }

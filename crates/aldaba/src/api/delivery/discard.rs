@@ -1,16 +1,18 @@
 //! Discards deliveries: dead ones leave the dead letter, pending ones are cancelled.
 
-use super::query::phase;
 use crate::api::request::body::Pending;
-use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, ReadField};
+use crate::api::request::ids::Ids;
+use crate::api::request::json::{self, Text};
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::{DeliveryQuestions, DeliverySelection, InvalidCursor};
 use crate::token::Caller;
+use aldaba_api::read::{ApiRequest, Parsed};
+use aldaba_api::{CancelMessages, DeliveryState, Discard, Discarded, DiscardedView};
 use aldaba_delivery::{AppId, Reason};
 use aldaba_engine::{Cancel, Cancelled};
 use aldaba_store::{
@@ -19,8 +21,6 @@ use aldaba_store::{
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -29,12 +29,12 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.endpoint.cancel-msgs",
                 "Cancels the pending deliveries of an endpoint that were accepted before a moment",
             )
-            .takes::<CancelIn>()
+            .takes::<Described<CancelMessages>>()
             .answers_nothing(),
         Route::post("/app/{app_id}/delivery/discard", Access::Manage, many)
             .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels pending ones")
-            .takes::<DiscardIn>()
-            .answers::<DiscardOut>(StatusCode::OK),
+            .takes::<Described<Discard>>()
+            .answers::<Described<Discarded>>(StatusCode::OK),
         Route::delete("/app/{app_id}/delivery/{delivery_id}", Access::Manage, one)
             .named("v1.delivery.discard", "Discards a dead delivery, or cancels a pending one")
             .answers_nothing()
@@ -42,44 +42,12 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct CancelIn {
-    #[schema(value_type = String, format = DateTime)]
-    created_before: String,
-}
-
-example!(CancelIn, {"createdBefore": "2025-01-31T12:00:00Z"});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct DiscardIn {
-    /// `dead` (default) or `pending`.
-    state: Option<String>,
-    endpoint: Option<String>,
-    event_type: Option<String>,
-    reason: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    before: Option<String>,
-    #[schema(value_type = Option<String>, format = DateTime)]
-    after: Option<String>,
-    iterator: Option<String>,
-}
-
-example!(DiscardIn, {"state": "dead", "eventType": "invoice.paid"});
-
 /// Deliveries that one write discards.
 const SLICE: usize = 250;
 /// Slices in one request.
 const MAX_SLICES: usize = 8;
 /// Slices in one request that cannot be continued.
 const MAX_CANCEL_SLICES: usize = 400;
-/// The fields of a request to discard many.
-const FIELDS: &[&str] = &["state", "endpoint", "eventType", "reason", "before", "after", "iterator"];
 
 fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
     Some(Cancel { app, endpoint: status.endpoint, pending: status.waiting()? })
@@ -120,17 +88,6 @@ pub(crate) async fn one(
     }
 }
 
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct DiscardOut {
-    discarded: usize,
-    /// Waiting ones that were being sent, and were left alone.
-    in_flight: usize,
-    /// Where to go on.
-    iterator: Option<String>,
-    done: bool,
-}
-
 /// Works in slices, so that other requests do not wait long for the writer; the next request continues.
 pub(crate) async fn many(
     State(api): State<Api>,
@@ -141,32 +98,15 @@ pub(crate) async fn many(
     let scope = api.ask(&caller).application(&app).await?;
     let app = scope.id;
     let scope = DeliveryQuestions::Application(scope);
-    let mut fields = body.read().await?.text().fields()?;
-    fields.refuse_others(FIELDS);
-    let (state, iterator, endpoint) =
-        (fields.string("state"), fields.string("iterator"), fields.string("endpoint"));
-    let reason = fields.string("reason");
+    let Parsed { value, mut fields } = body.read().await?.text().parse::<Discard>(false)?;
+    let Discard { state, endpoint, event_type, reason, before, after, iterator } = value;
     let reason = fields.checked("reason", reason, |name| {
         let names = || Reason::ALL.map(Reason::name).join(", ");
         Reason::named(name).map(|_| ()).ok_or_else(|| format!("expected one of {}; it is {name}", names()))
     });
-    let event_type = fields.string("eventType");
-    let event_type = fields.checked("eventType", event_type, |name| ids::name(name));
-    let (before, after) = (fields.moment("before"), fields.moment("after"));
-    let phase = match state.as_deref().map(phase) {
-        None | Some(Some(Phase::Any | Phase::Dead)) => Phase::Dead,
-        Some(Some(Phase::Pending)) => Phase::Pending,
-        Some(Some(Phase::Settled | Phase::Delivered)) => {
-            fields.problem("state", "expected dead or pending: what was delivered cannot be discarded");
-            Phase::Dead
-        }
-        Some(None) => {
-            let state = state.unwrap_or_default();
-            fields.problem("state", format!("expected pending, history, delivered or dead; it is {state}"));
-            Phase::Dead
-        }
-    };
-    fields.finish()?;
+    let (before, after) = (json::given_moment(before.as_ref()), json::given_moment(after.as_ref()));
+    let phase = if state == Some(DeliveryState::Pending) { Phase::Pending } else { Phase::Dead };
+    fields.finish_in_order(Discard::KNOWN)?;
     let endpoint = match endpoint {
         Some(key) => Some(scope.endpoint_id(&key).await?),
         None => None,
@@ -181,7 +121,7 @@ pub(crate) async fn many(
             Some(position).filter(|position| scope.has(phase, *position))
         }
     };
-    let mut out = DiscardOut::default();
+    let (mut discarded, mut in_flight) = (0, 0);
     // One row of the audit log for all slices.
     let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
     let action = AuditAction { endpoint: filter.endpoint, ..AuditAction::new(action, "").of_app(app) };
@@ -193,22 +133,22 @@ pub(crate) async fn many(
         let found: Vec<_> = page.found.into_iter().map(|(_, view)| view.status).collect();
         if phase == Phase::Dead {
             let seqs: Vec<_> = found.iter().map(|status| status.seq).collect();
-            out.discarded +=
+            discarded +=
                 if seqs.is_empty() { 0 } else { api.engine.discard(entry.clone(), app, seqs).await? };
         } else {
             let waiting = found.iter().filter_map(|status| cancel(app, status)).collect();
             let fates = api.engine.cancel(entry.clone(), waiting).await?;
-            out.discarded += fates.iter().filter(|fate| **fate == Cancelled::Done).count();
-            out.in_flight += fates.iter().filter(|fate| **fate == Cancelled::InFlight).count();
+            discarded += fates.iter().filter(|fate| **fate == Cancelled::Done).count();
+            in_flight += fates.iter().filter(|fate| **fate == Cancelled::InFlight).count();
         }
         from = page.stopped.or(last.filter(|_| full));
-        out.done = from.is_none();
-        if out.done {
+        if from.is_none() {
             break;
         }
     }
-    out.iterator = from.map(|position| api.delivery_ids.cursor(position).to_string());
-    Ok(json::answer(StatusCode::OK, &out))
+    let iterator = from.map(|position| Text(api.delivery_ids.cursor(position)));
+    let done = iterator.is_none();
+    Ok(json::answer(StatusCode::OK, &DiscardedView { discarded, in_flight, iterator, done }))
 }
 
 /// Cancels the pending deliveries of an endpoint that were accepted before a moment.
@@ -221,13 +161,8 @@ pub(crate) async fn messages(
     let scope = api.ask(&caller).application(&app).await?;
     let endpoint = scope.endpoint(&endpoint).await?;
     let scope = DeliveryQuestions::Application(scope);
-    let mut fields = body.read().await?.text().fields()?;
-    fields.refuse_others(&["createdBefore"]);
-    let before = fields.moment("createdBefore");
-    if before.is_none() && !fields.has_problem() {
-        fields.problem("createdBefore", "this field is required: what was accepted before it is cancelled");
-    }
-    fields.finish()?;
+    let CancelMessages { created_before } = body.read().await?.text().parse(false)?.finish()?;
+    let before = json::given_moment(Some(&created_before));
     let filter = DeliveryFilter { endpoint: Some(endpoint.id), before, ..DeliveryFilter::default() };
     let (mut from, mut left) = (None, false);
     let action = AuditAction::new("delivery.cancel", "").of_app(endpoint.app).at_endpoint(endpoint.id);

@@ -4,7 +4,7 @@ pub(crate) mod discard;
 pub(crate) mod query;
 mod routes;
 
-pub(crate) use routes::RetriesOut;
+pub(crate) use routes::retries;
 
 use crate::api::routing::route::Route;
 

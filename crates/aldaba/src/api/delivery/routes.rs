@@ -3,25 +3,26 @@
 use super::query::{STATES, filter, phase};
 use crate::api::attempt;
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::questions::{
-    ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage, Cursor, DeliveryId,
+    ApplicationQuestions, AttemptFields, AttemptSelection, AttemptsOf, AttemptsPage, Cursor,
     DeliveryQuestions, DeliverySelection, ExplainedDelivery,
 };
 use crate::token::Caller;
-use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Reason, Timestamp, split_timeout};
+use aldaba_api::value::{Shows, WriteFields};
+use aldaba_api::{Attempt, Delivery, DeliveryView as Shown, Retries, RetriesView};
+use aldaba_delivery::{AttemptId, Reason, Timestamp, split_timeout};
 use aldaba_store::{DeliveryPosition, DeliveryState, DeliveryView, ListRange, Order, Page, Phase};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -31,19 +32,19 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Lists deliveries: pending ones by their next attempt, others newest first",
             )
             .query("state", Form::OneOf(STATES), "Only those in this state")
-            .lists::<DeliveryOut<'_>>(),
+            .lists::<Described<Delivery>>(),
         Route::get("/app/{app_id}/delivery/{delivery_id}", Access::Read, show)
             .named("v1.delivery.get", "Shows a delivery with its newest attempts")
             .with_content("Whether response bodies are shown; yes, if not given")
-            .answers::<DeliveryOut<'_>>(StatusCode::OK),
+            .answers::<Described<Delivery>>(StatusCode::OK),
         Route::get("/app/{app_id}/delivery/{delivery_id}/attempt", Access::Read, attempts)
             .named("v1.delivery.list-attempts", "Lists the attempts of a delivery, newest first")
             .with_content("Whether response bodies are shown; yes, if not given")
-            .lists::<attempt::AttemptOut<'_>>(),
+            .lists::<Described<Attempt>>(),
         filtered(Route::get("/dead-letter", Access::ReadOrganization, dead_letter))
             .named("v1.delivery.dead-letter", "Lists the dead letter of all applications, or of one")
             .query("app", Form::Text, "Only those of this application")
-            .lists::<DeliveryOut<'_>>()
+            .lists::<Described<Delivery>>()
             .or_error(StatusCode::NOT_FOUND),
     ]
 }
@@ -72,108 +73,38 @@ fn filtered(route: Route) -> Route {
 /// Attempts that are shown with their delivery; the others are on pages of their own.
 const MAX_ATTEMPTS_SHOWN: usize = 50;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct DeliveryOut<'a> {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: DeliveryId,
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    app_id: AppId,
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    endpoint_id: EndpointId,
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    msg_id: MessageId,
-    event_type: Option<&'a str>,
-    state: &'static str,
-    /// Why it is where it is. While it waits: `scheduled`, `due`, `in_flight`, `retry`, `throttled`,
-    /// `application_throttled`, `in_order`, `host_busy`, `host_held`, `receiver_busy`, `paused`, `endpoint_failed`,
-    /// `endpoint_blocked`, `endpoint_gone`, `endpoint_disabled` or `endpoint_deleted`. Of a dead one: `exhausted`, `rejected`, `stop_date`,
-    /// `endpoint_gone`, `target_forbidden`, `cancelled`, `expired` or `payload_deleted`. Else `delivered`, or
-    /// `endpoint_disabled` where it was not sent.
-    reason: &'static str,
-    /// The final reason for people; null unless it is dead.
-    reason_text: Option<&'static str>,
-    explanation: &'a str,
-    attempt_count: u32,
-    /// Retries that were planned: 1 after the first failure.
-    retry_count: u32,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_attempt: Option<Timestamp>,
-    /// The same, once there has been an attempt.
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_retry_at: Option<Timestamp>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    stop_date: Option<Timestamp>,
-    // Of the newest attempt.
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    last_attempt_at: Option<Timestamp>,
-    status_code: Option<u16>,
-    response_duration_ms: Option<u64>,
-    /// As of its attempt: every timeout reads `Request timeout`.
-    error: Option<&'a str>,
-    error_detail: Option<&'a str>,
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    settled_at: Option<Timestamp>,
-    /// It is dead, and was taken out of the dead letter; or its endpoint was deleted before it ended.
-    discarded: bool,
-    /// The newest ones, only where one delivery is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<Vec<attempt::AttemptOut<'a>>>,
-}
-
 /// What is shown of a delivery's retries where something else is listed.
-#[derive(Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RetriesOut {
-    /// Retries that were planned: 1 after the first failure. Null where there is no delivery, here and below.
-    retry_count: Option<u32>,
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_retry_at: Option<Timestamp>,
-    /// Of the newest attempt.
-    status_code: Option<u16>,
-    response_duration_ms: Option<u64>,
-    /// The final reason for people; null unless it is dead.
-    reason_text: Option<&'static str>,
-}
-
-impl RetriesOut {
-    pub(crate) fn of(view: &DeliveryView, next_attempt: Option<Timestamp>) -> Self {
-        let (status, last) = (&view.status, view.last.as_ref());
-        Self {
-            retry_count: Some(status.retries),
-            next_retry_at: next_attempt.filter(|_| status.attempts > 0),
-            status_code: last.and_then(|last| last.status_code),
-            response_duration_ms: last.map(|last| attempt::millis(last.duration)),
-            reason_text: status.state.reason().map(|reason| reason.text()),
-        }
+pub(crate) fn retries(
+    view: Option<&DeliveryView>,
+    next_attempt: Option<Timestamp>,
+) -> impl Shows<Retries> + WriteFields + use<> {
+    let (status, last) = (view.map(|view| &view.status), view.and_then(|view| view.last.as_ref()));
+    let is_retried = status.is_some_and(|status| status.attempts > 0);
+    RetriesView {
+        retry_count: status.map(|status| status.retries),
+        next_retry_at: next_attempt.filter(|_| is_retried).map(Moment),
+        status_code: last.and_then(|last| last.status_code),
+        response_duration_ms: last.map(|last| attempt::millis(last.duration)),
+        reason_text: status.and_then(|status| status.state.reason()).map(|reason| reason.text()),
     }
 }
 
-fn render<'a>(api: &Api, explained: &'a ExplainedDelivery) -> DeliveryOut<'a> {
+fn render<'a>(
+    api: &Api,
+    explained: &'a ExplainedDelivery,
+    attempts: Option<Vec<impl Shows<Attempt>>>,
+) -> impl Shows<Delivery> {
     let ExplainedDelivery { view, why, stop_date } = explained;
     let (status, last) = (&view.status, view.last.as_ref());
     let (error, error_detail) = match last.map(|last| split_timeout(&last.error)) {
         Some((error, detail)) => (Some(error), detail),
         None => (None, None),
     };
-    DeliveryOut {
-        id: api.delivery_ids.id(status.seq),
-        app_id: view.app,
-        endpoint_id: status.endpoint,
-        msg_id: status.message,
+    Shown {
+        id: Text(api.delivery_ids.id(status.seq)),
+        app_id: Text(view.app),
+        endpoint_id: Text(status.endpoint),
+        msg_id: Text(status.message),
         event_type: view.event_type.as_deref(),
         state: match status.state {
             DeliveryState::Waiting { .. } => "pending",
@@ -186,18 +117,18 @@ fn render<'a>(api: &Api, explained: &'a ExplainedDelivery) -> DeliveryOut<'a> {
         explanation: &why.explanation,
         attempt_count: status.attempts,
         retry_count: status.retries,
-        next_attempt: why.next_attempt,
-        next_retry_at: why.next_attempt.filter(|_| status.attempts > 0),
-        stop_date: *stop_date,
-        last_attempt_at: last.map(|last| last.started_at),
+        next_attempt: why.next_attempt.map(Moment),
+        next_retry_at: why.next_attempt.filter(|_| status.attempts > 0).map(Moment),
+        stop_date: stop_date.map(Moment),
+        last_attempt_at: last.map(|last| Moment(last.started_at)),
         status_code: last.and_then(|last| last.status_code),
         response_duration_ms: last.map(|last| attempt::millis(last.duration)),
         error: error.filter(|error| !error.is_empty()),
         error_detail,
-        created_at: view.created_at,
-        settled_at: status.state.settled_at(),
+        created_at: Moment(view.created_at),
+        settled_at: status.state.settled_at().map(Moment),
         discarded: status.state.reason().is_some() && !view.in_dead_letter,
-        attempts: None,
+        attempts,
     }
 }
 
@@ -247,7 +178,7 @@ async fn pages(
     let items: Vec<_> = positions.into_iter().zip(scope.explain(views).await?).collect();
     let stopped = found.stopped.map(|position| api.delivery_ids.cursor(position));
     let listed = query.list_walked(items, stopped, |(position, _)| api.delivery_ids.cursor(*position));
-    Ok(listed.render(|(_, explained)| render(api, explained)))
+    Ok(listed.render(|(_, explained)| render(api, explained, None::<Vec<Attempt>>)))
 }
 
 pub(crate) async fn show(
@@ -264,7 +195,7 @@ pub(crate) async fn show(
     let rendered = explained.first().map(|explained| {
         let rendered = attempts.list.items.iter();
         let rendered = rendered.map(|attempt| attempt::render(attempt, attempts.url(attempt), content));
-        DeliveryOut { attempts: Some(rendered.collect()), ..render(&api, explained) }
+        render(&api, explained, Some(rendered.collect()))
     });
     Ok(json::answer(StatusCode::OK, &rendered))
 }

@@ -3,7 +3,7 @@
 pub(crate) mod job;
 mod routes;
 
-pub(crate) use routes::{Record, STATES, check_payload, parts, selection, sent_at};
+pub(crate) use routes::{STATES, check_payload, new_record, parts, record, selection, sent_at};
 
 use crate::api::routing::route::Route;
 

@@ -31,7 +31,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             ResponseBody::Nothing | ResponseBody::Error => None,
         });
         for (name, schema) in shapes.chain(&route.body).flat_map(|shape| (shape.schemas)()) {
-            schemas.insert(name, serde_json::to_value(schema).unwrap_or_default());
+            schemas.insert(name, schema);
         }
         for (_, answer) in &route.answers {
             if let ResponseBody::List(shape) = answer {

@@ -152,7 +152,7 @@ pub(crate) fn target(api: &Api, fields: &mut Fields, name: &str, url: Option<Str
     }
 }
 
-fn check_policy(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
+pub(crate) fn check_policy(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
     let policies = api.engine.policies();
     if policies.get(org, name).is_none() {
         let known = policies.of_organization(org);
@@ -161,7 +161,7 @@ fn check_policy(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
     }
 }
 
-fn check_profile(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
+pub(crate) fn check_profile(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
     let profiles = api.engine.profiles();
     if profiles.get(org, name).is_none() {
         let known = profiles.of_organization(org);
@@ -170,27 +170,13 @@ fn check_profile(api: &Api, org: OrgId, fields: &mut Fields, name: &str) {
     }
 }
 
-/// The policy that a body names, or the default.
-pub(crate) fn policy(api: &Api, org: OrgId, fields: &mut Fields) -> String {
-    let Some(name) = fields.string("policy") else { return Policies::DEFAULT.to_owned() };
-    check_policy(api, org, fields, &name);
-    name
-}
-
-/// The wire profile that a body names.
-pub(crate) fn profile(api: &Api, org: OrgId, fields: &mut Fields) -> Option<String> {
-    let name = fields.string("profile")?;
-    check_profile(api, org, fields, &name);
-    Some(name)
-}
-
 /// What a change makes of an endpoint.
 pub(crate) fn patched(current: &Endpoint, parsed: Parsed<EndpointPatch>) -> Parsed<EndpointUpdate> {
-    let Parsed { value: mut patch, fields } = parsed;
+    let mut whole = whole(&current.config);
+    let Parsed { value: mut patch, fields } = parsed.against(&whole);
     if turns_off_again(current, patch.disabled) {
         patch.disabled = None;
     }
-    let mut whole = whole(&current.config);
     // It belongs to the ordering, and goes with it.
     if patch.ordering.as_ref().is_some_and(|ordering| *ordering != aldaba_api::Ordering::Fifo) {
         whole.on_exhausted = None;

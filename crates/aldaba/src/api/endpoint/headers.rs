@@ -3,18 +3,21 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::{FieldKind, NamesField, Parsed, names};
+use aldaba_api::{
+    EndpointHeaders as Shown, EndpointHeadersView, HeadersPatch, MAX_HEADER_CHANGES, SetHeaders,
+};
 use aldaba_engine::{EndpointHeaders, HeaderProblem};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
 
 const PATH: &str = "/app/{app_id}/endpoint/{endpoint_id}/headers";
 
@@ -22,55 +25,21 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(PATH, Access::ReadSecrets, show)
             .named("v1.endpoint.get-headers", "Shows the headers that are sent with every request")
-            .answers::<HeadersOut<'_>>(StatusCode::OK),
+            .answers::<Described<Shown>>(StatusCode::OK),
         Route::put(PATH, Access::Manage, replace)
             .named("v1.endpoint.update-headers", "Replaces the headers that are sent with every request")
-            .takes::<HeadersIn>()
+            .takes::<Described<SetHeaders>>()
             .answers_nothing()
             .may_conflict(),
         Route::patch(PATH, Access::Manage, patch)
             .named("v1.endpoint.patch-headers", "Changes some of the headers; null removes one")
-            .takes::<HeadersPatch>()
+            .takes::<Described<HeadersPatch>>()
             .answers_nothing()
             .may_conflict(),
     ]
 }
 
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-pub(crate) struct HeadersIn {
-    headers: BTreeMap<String, String>,
-}
-
-example!(HeadersIn, {"headers": {"X-Team": "billing"}});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct HeadersPatch {
-    headers: Option<BTreeMap<String, Option<String>>>,
-    /// The names of headers to take away.
-    delete_headers: Option<Vec<String>>,
-}
-
-example!(HeadersPatch, {"headers": {"X-Team": "support", "X-Region": "eu"}, "deleteHeaders": ["X-Former"]});
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct HeadersOut<'a> {
-    headers: BTreeMap<&'a str, &'a str>,
-    /// The names of those whose values are not shown.
-    sensitive: Vec<&'a str>,
-}
-
-/// The headers of a new endpoint.
-pub(crate) fn read(fields: &mut Fields, name: &str) -> EndpointHeaders {
-    let given = fields.strings(name, EndpointHeaders::MAX_HEADERS);
-    checked(fields, name, given)
-}
-
-/// The same, of values that have been read.
+/// The headers of a body.
 pub(crate) fn checked(fields: &mut Fields, name: &str, given: Vec<(String, String)>) -> EndpointHeaders {
     EndpointHeaders::new(given).unwrap_or_else(|problems| {
         for problem in &problems {
@@ -99,7 +68,10 @@ pub(crate) async fn show(
 ) -> Result<Response, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let headers = api.engine.directory().headers(&endpoint)?;
-    let out = HeadersOut { headers: headers.shown().collect(), sensitive: headers.sensitive().collect() };
+    let out = EndpointHeadersView {
+        headers: headers.shown().collect::<BTreeMap<_, _>>(),
+        sensitive: headers.sensitive().collect::<Vec<_>>(),
+    };
     Ok(json::answer(StatusCode::OK, &out))
 }
 
@@ -111,18 +83,16 @@ pub(crate) async fn replace(
 ) -> Result<StatusCode, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let mut fields = pending.read().await?.text().fields()?;
-    fields.refuse_others(&["headers", "sensitive"]);
-    fields.require("headers");
-    let hidden = fields.set_or_empty("sensitive", MAX_CHANGES, |_| Ok(()));
-    let given = fields.strings("headers", EndpointHeaders::MAX_HEADERS);
-    let is_given = |name: &String| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let hidden = HIDDEN.read(&mut fields, "sensitive").unwrap_or_default();
+    let Parsed { value: SetHeaders { headers: given }, mut fields } = Parsed::of(fields, false);
+    let is_given = |name: &String| given.keys().any(|given| given.eq_ignore_ascii_case(name));
     // A client that sends back what it has read does not mean to lose hidden headers.
     if let Some(lost) = hidden.iter().find(|name| !is_given(name)) {
         let message =
             format!("the value of `{lost}` is not shown: give it in `headers`, or change some with PATCH");
         fields.problem("sensitive", message);
     }
-    let headers = checked(&mut fields, "headers", given);
+    let headers = checked(&mut fields, "headers", given.into_iter().collect());
     fields.finish()?;
     let set = api.directory(&caller).set_headers(&endpoint, |_| Ok(headers.clone())).await?;
     set.map_err(refused)?;
@@ -136,17 +106,14 @@ async fn patch(
     pending: Pending,
 ) -> Result<StatusCode, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
-    let mut fields = pending.read().await?.text().fields()?;
-    fields.refuse_others(&["headers", "deleteHeaders"]);
-    let mut changes: Vec<_> = fields.strings_or_nulls("headers", MAX_CHANGES);
-    let removed = fields.set("deleteHeaders", MAX_CHANGES, |_| Ok(()));
-    fields.finish()?;
-    changes.extend(removed.into_iter().map(|name| (name, None)));
+    let HeadersPatch { headers, delete_headers } = pending.read().await?.text().parse(false)?.finish()?;
+    let removed = delete_headers.unwrap_or_default().into_iter().map(|name| (name, None));
+    let changes: Vec<_> = headers.into_iter().chain(removed).collect();
     let set =
         api.directory(&caller).set_headers(&endpoint, |headers| headers.patched(changes.clone())).await?;
     set.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Header names in one request.
-const MAX_CHANGES: usize = 250;
+/// The names of headers whose values an answer does not show.
+const HIDDEN: NamesField = names(MAX_HEADER_CHANGES, |_| Ok(())).or_empty();

@@ -4,7 +4,7 @@ use super::render as render_endpoint;
 use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment};
 use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
@@ -12,29 +12,30 @@ use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
-use aldaba_api::{EndpointHealth, HealthState, LastError, LastErrorState, Resume};
-use aldaba_delivery::Timestamp;
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    EndpointHealth, EndpointHealthView, HealthChange as Shown, HealthChangeView, LastError, LastErrorView,
+    Resume, Resumed, ResumedView,
+};
 use aldaba_store::{Endpoint, HealthChange, HealthChangeNumber, LastError as StoredError, Order, Page};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/health", Access::Read, changes)
             .named("v1.endpoint.health", "Lists the changes of an endpoint's health, newest first")
             .ordered()
-            .lists::<ChangeOut<'_>>(),
+            .lists::<Described<Shown>>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
             .named("v1.endpoint.resume", "Sets the endpoint active again and releases its held deliveries")
             .may_take::<Described<Resume>>()
-            .answers::<ResumedOut>(StatusCode::OK)
+            .answers::<Described<Resumed>>(StatusCode::OK)
             .may_conflict(),
     ]
 }
@@ -42,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
 pub(crate) fn render(endpoint: &Endpoint) -> EndpointHealth {
     let (state, off) = (endpoint.state(), endpoint.config.disabled);
     let health = state.health();
-    let state = HealthState {
+    let state = EndpointHealthView {
         status: state.condition().name().into(),
         text: state.text().to_owned(),
         failure_count: health.failure_count,
@@ -55,8 +56,7 @@ pub(crate) fn render(endpoint: &Endpoint) -> EndpointHealth {
 }
 
 fn render_error(last: &StoredError) -> LastError {
-    LastErrorState { text: last.text.clone(), status_code: last.status_code, at: json::moment(last.at) }
-        .into()
+    LastErrorView { text: last.text.clone(), status_code: last.status_code, at: json::moment(last.at) }.into()
 }
 
 /// The position of a change in its list.
@@ -77,20 +77,9 @@ impl fmt::Display for Number {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-struct ChangeOut<'a> {
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    at: Timestamp,
-    from: &'static str,
-    to: &'static str,
-    reason: &'static str,
-    detail: Option<&'a str>,
-}
-
-fn render_change(change: &HealthChange) -> ChangeOut<'_> {
-    ChangeOut {
-        at: change.at,
+fn render_change(change: &HealthChange) -> impl Shows<Shown> {
+    HealthChangeView {
+        at: Moment(change.at),
         from: change.was.name(),
         to: change.became.name(),
         reason: change.cause.name(),
@@ -111,22 +100,6 @@ pub(crate) async fn changes(
     let page = Page { after: after.map(|Number(number)| HealthChangeNumber(number)), limit };
     let found = app.health_changes(&endpoint, page, order).await?;
     Ok(query.list(found, false, |change| Number(change.number.0)).render(render_change))
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ResumedOut {
-    /// `false`: the endpoint was active already.
-    changed: bool,
-    /// Since when it had been failing, as far as that is known.
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    failing_since: Option<Timestamp>,
-    /// The replay of what died in the outage, where it was asked for and anything did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<replay::TaskOut>,
-    #[schema(value_type = super::EndpointOut)]
-    endpoint: aldaba_api::Endpoint,
 }
 
 /// Sets an endpoint active again, which releases its held deliveries.
@@ -151,9 +124,9 @@ pub(crate) async fn resume(
         Err(error) => return Err(api.refusal(&caller, error, Subject::from(&endpoint), None).await),
     };
     let endpoint = app.endpoint(&endpoint.id.to_string()).await?;
-    let resumed = ResumedOut {
+    let resumed = ResumedView {
         changed: outage.is_some(),
-        failing_since: outage.as_ref().and_then(|outage| outage.failing_since),
+        failing_since: outage.as_ref().and_then(|outage| outage.failing_since).map(Moment),
         task: outage.and_then(|outage| outage.recovery).as_ref().map(replay::render),
         endpoint: render_endpoint(&api, &endpoint),
     };

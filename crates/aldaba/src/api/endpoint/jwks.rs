@@ -4,11 +4,14 @@
 //! and all requests together have a rate: they cannot take anything from other callers.
 
 use crate::api::request::ids::Ids;
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::{Missing, PublicQuestions};
+use aldaba_api::value::Shows;
+use aldaba_api::{KeySet, KeySetView, PublicKeyView};
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_store::Page;
 use axum::extract::State;
@@ -19,12 +22,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use parking_lot::Mutex;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 
 /// Endpoints in one read. Opening their secrets costs as much as a request.
 const ENDPOINTS_PER_READ: usize = 100;
@@ -44,30 +45,9 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.application.jwks",
                 "Lists the public Ed25519 keys that sign for an application's endpoints; takes its id, not its uid",
             )
-            .answers::<KeySet>(StatusCode::OK)
+            .answers::<Described<KeySet>>(StatusCode::OK)
             .or_error(StatusCode::TOO_MANY_REQUESTS),
     ]
-}
-
-/// RFC 7517.
-#[derive(Serialize, ToSchema)]
-struct KeySet {
-    keys: Vec<PublicKey>,
-}
-
-/// RFC 8037.
-#[derive(Serialize, ToSchema)]
-struct PublicKey {
-    kty: &'static str,
-    crv: &'static str,
-    alg: &'static str,
-    #[serde(rename = "use")]
-    purpose: &'static str,
-    /// The beginning of the key's SHA-256.
-    kid: String,
-    x: String,
-    /// The endpoints whose requests it signs.
-    endpoints: Vec<String>,
 }
 
 /// The cached responses, and the rate of requests.
@@ -187,7 +167,7 @@ async fn remembered(api: &Api, app: AppId) -> Result<Option<Bytes>, Error> {
     Ok(api.key_sets.find(app, version, api.engine.clock().now()))
 }
 
-async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Error> {
+async fn make(api: &Api, app: AppId) -> Result<(impl Shows<KeySet>, Option<Timestamp>), Error> {
     let mut found: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
     let mut first_end: Option<Timestamp> = None;
     let mut page = Page { after: None, limit: ENDPOINTS_PER_READ };
@@ -207,16 +187,16 @@ async fn make(api: &Api, app: AppId) -> Result<(KeySet, Option<Timestamp>), Erro
         // Lets other requests run.
         tokio::task::yield_now().await;
     }
-    let key = |(key, endpoints): ([u8; 32], Vec<String>)| PublicKey {
+    let key = |(key, endpoints): ([u8; 32], Vec<String>)| PublicKeyView {
         kty: "OKP",
         crv: "Ed25519",
         alg: "EdDSA",
-        purpose: "sig",
+        usage: "sig",
         kid: BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(key)[..12]),
         x: BASE64_URL_SAFE_NO_PAD.encode(key),
         endpoints,
     };
-    Ok((KeySet { keys: found.into_iter().map(key).collect() }, first_end))
+    Ok((KeySetView { keys: found.into_iter().map(key).collect::<Vec<_>>() }, first_end))
 }
 
 #[cfg(test)]

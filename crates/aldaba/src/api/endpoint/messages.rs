@@ -1,26 +1,27 @@
 //! The messages of an endpoint, and the progress of each.
 
 use crate::api::attempt::Status;
-use crate::api::delivery::RetriesOut;
-use crate::api::message::{self, MessageOut};
+use crate::api::delivery::retries;
+use crate::api::message;
 use crate::api::request::history_query::STATUSES;
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::Moment;
 use crate::api::request::query::WithContent;
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::questions::EndpointMessagesPage;
 use crate::token::Caller;
+use aldaba_api::value::Shows;
+use aldaba_api::{EndpointMessage as Shown, EndpointMessageView};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_store::{
     DeliveryState, DeliveryView, Endpoint, EndpointMessage, EndpointMessagesQuery, MessageProgress,
 };
 use axum::extract::State;
 use axum::response::Response;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -42,23 +43,8 @@ pub(crate) fn routes() -> Vec<Route> {
             .filtered_by_message()
             .time_limited()
             .with_content("Whether payloads are shown; yes, if not given")
-            .lists::<EndpointMessageOut<'_>>(),
+            .lists::<Described<Shown>>(),
     ]
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct EndpointMessageOut<'a> {
-    #[serde(flatten)]
-    message: MessageOut<'a>,
-    #[serde(flatten)]
-    status: Status,
-    /// Absent where none is to come.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    next_attempt: Option<Timestamp>,
-    #[serde(flatten)]
-    retries: RetriesOut,
 }
 
 fn render<'a>(
@@ -67,7 +53,7 @@ fn render<'a>(
     view: Option<&DeliveryView>,
     content: WithContent,
     expanded: bool,
-) -> EndpointMessageOut<'a> {
+) -> impl Shows<Shown> + use<'a> {
     let status = match item.delivery.progress() {
         Some(MessageProgress::Delivered) => Status::SUCCESS,
         Some(MessageProgress::Pending) => Status::PENDING,
@@ -79,8 +65,12 @@ fn render<'a>(
         DeliveryState::Waiting { due_at } => endpoint.state().next_attempt(due_at, now),
         _ => None,
     };
-    let retries = view.map_or_else(RetriesOut::default, |view| RetriesOut::of(view, next_attempt));
-    EndpointMessageOut { message: message::render(&item.message, content), status, next_attempt, retries }
+    EndpointMessageView {
+        message: message::render(&item.message, content),
+        status: status.shown(),
+        retries: retries(view, next_attempt),
+        next_attempt: next_attempt.map(Moment),
+    }
 }
 
 /// The progress that a status means; empty: any.

@@ -3,27 +3,29 @@
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
+use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::read::Parsed;
+use aldaba_api::value::Shows;
+use aldaba_api::{Certificate, CertificateView, Identity as IdentityBody, MutualTls, MutualTlsView};
 use aldaba_engine::wire::Identity;
 use aldaba_store::Endpoint;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use std::sync::Arc;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::Read, show)
             .named("v1.endpoint.get-mtls", "Shows the client certificate of an endpoint")
-            .answers::<CertificateOut>(StatusCode::OK),
+            .answers::<Described<Certificate>>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, set)
             .named("v1.endpoint.update-mtls", "Sets the client certificate and its private key")
-            .takes::<IdentityIn>()
+            .takes::<Described<IdentityBody>>()
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, unset)
@@ -32,43 +34,20 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls-config", Access::Read, status)
             .named("v1.endpoint.mtls-config", "Shows whether there is a client certificate")
-            .answers::<MtlsOut>(StatusCode::OK),
+            .answers::<Described<MutualTls>>(StatusCode::OK),
     ]
 }
 
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct IdentityIn {
-    /// Certificate chain and private key, as PEM.
-    identity: String,
-}
-
-example!(IdentityIn, {"identity": include_str!("mtls_example.pem")});
-
-/// The public part of a certificate.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct CertificateOut {
-    certificate_sha256: String,
-}
-
-#[derive(Serialize, ToSchema)]
-struct MtlsOut {
-    enabled: bool,
-    config: Option<CertificateOut>,
-}
-
 /// The private key never leaves the server.
-fn render(identity: &Identity) -> CertificateOut {
-    CertificateOut { certificate_sha256: identity.certificate_fingerprint() }
+fn render(identity: &Identity) -> impl Shows<Certificate> {
+    CertificateView { certificate_sha256: identity.certificate_fingerprint() }
 }
 
 fn read(endpoint: &Endpoint, body: BodyText<'_>) -> Result<Arc<Identity>, Error> {
-    let mut fields = body.fields()?;
-    fields.refuse_others(&["identity"]);
-    let identity = fields.required_string("identity").and_then(|pem| {
-        Identity::parse(&pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
+    let Parsed { value, mut fields } = body.parse::<IdentityBody>(false)?;
+    let pem = fields.is_fine("identity").then(|| value.identity.reveal());
+    let identity = pem.and_then(|pem| {
+        Identity::parse(pem).map_err(|error| fields.problem("identity", error.to_string())).ok()
     });
     if !endpoint.config.url.starts_with("https://") {
         fields.problem("identity", "needs an https:// URL: without TLS nobody asks for a certificate");
@@ -120,6 +99,6 @@ pub(crate) async fn status(
 ) -> Result<Response, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let identity = api.engine.directory().identity(&endpoint)?;
-    let status = MtlsOut { enabled: identity.is_some(), config: identity.as_deref().map(render) };
+    let status = MutualTlsView { enabled: identity.is_some(), config: identity.as_deref().map(render) };
     Ok(json::answer(StatusCode::OK, &status))
 }

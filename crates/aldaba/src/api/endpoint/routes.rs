@@ -4,7 +4,7 @@ use crate::api::application::no_mail_note;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
-use crate::api::request::replace::{Replace, replace};
+use crate::api::request::replace::{Replace, replace, uid_of_put};
 use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
@@ -185,19 +185,18 @@ impl Replace for EndpointChange<'_> {
         match (self.change.clone(), current) {
             (EndpointRequest::Put(parsed), None) => {
                 let mut new = checked(self.api, &offer, parsed)?;
-                new.config.uid.get_or_insert_with(|| self.key.clone());
+                new.config.uid = uid_of_put(new.config.uid, &self.key, None);
                 Ok((new, None, false))
             }
             (EndpointRequest::Put(parsed), Some(current)) => {
-                let (disabled, has_uid) = (parsed.value.disabled, parsed.fields.gives("uid"));
+                let disabled = parsed.value.disabled;
+                let parsed = parsed.against(&whole(&current.config));
                 let mut new = checked(self.api, &offer, parsed)?;
                 if turns_off_again(current, disabled) {
                     new.config.disabled = current.config.disabled;
                 }
-                // The name in the path stays the uid: otherwise the same request would create another one next time.
-                if !has_uid && current.config.uid.as_ref() == Some(&self.key) {
-                    new.config.uid = Some(self.key.clone());
-                }
+                let uid = current.config.uid.as_deref();
+                new.config.uid = uid_of_put(new.config.uid, &self.key, Some(uid));
                 // Credentials are never shown: a client that sends back the URL it has read does not mean to drop them.
                 let same = new.config.url == current.config.url && new.credentials.is_none();
                 let credentials = (!same).then(|| new.credentials.clone());

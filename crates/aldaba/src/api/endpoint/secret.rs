@@ -9,16 +9,15 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_api::read::Parsed;
-use aldaba_api::{RotateSecret, Secret};
+use aldaba_api::{RotateSecret, Secret, SigningSecret, SigningSecretView};
 use aldaba_engine::KeyRotation;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use std::time::Duration;
-use utoipa::ToSchema;
 
-/// Another secret, in the document.
+/// In the document.
+pub(crate) type SecretOut = Described<SigningSecret>;
 pub(crate) type RotateIn = Described<RotateSecret>;
 
 const DEFAULT_GRACE_SECONDS: u64 = 24 * 3600;
@@ -40,12 +39,6 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SecretOut {
-    /// `whsec_…`, or for an asymmetric one its public key `whpk_…`.
-    pub(crate) key: String,
-}
-
 pub(crate) async fn show(
     State(api): State<Api>,
     caller: Caller,
@@ -53,7 +46,7 @@ pub(crate) async fn show(
 ) -> Result<Response, Error> {
     let endpoint = api.ask(&caller).endpoint(&keys).await?;
     let key = api.engine.directory().shown_secret(&endpoint)?;
-    Ok(json::answer(StatusCode::OK, &SecretOut { key }))
+    Ok(json::answer(StatusCode::OK, &SigningSecretView { key }))
 }
 
 pub(crate) async fn rotate(
@@ -70,5 +63,5 @@ pub(crate) async fn rotate(
     let grace = value.grace_period_seconds.map_or(DEFAULT_GRACE_SECONDS, u64::from);
     let rotation = KeyRotation { key, grace: Duration::from_secs(grace) };
     let key = api.directory(&caller).rotate_key(&endpoint, rotation, once).await?;
-    Ok(json::answer(StatusCode::OK, &SecretOut { key }))
+    Ok(json::answer(StatusCode::OK, &SigningSecretView { key }))
 }

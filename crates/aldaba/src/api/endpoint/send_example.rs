@@ -1,6 +1,6 @@
 //! Sends an example of an event type to one endpoint.
 
-use crate::api::message::{self, MessageOut};
+use crate::api::message;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .keyed()
             .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint only")
             .takes::<Described<SendExample>>()
-            .answers::<MessageOut<'_>>(StatusCode::ACCEPTED),
+            .answers::<Described<aldaba_api::Message>>(StatusCode::ACCEPTED),
     ]
 }
 

@@ -1,17 +1,21 @@
 //! Many messages in one request: one commit, and a result for each.
 
-use super::body::{MessageDocument, MessageIn};
+use super::body::MessageIn;
 use crate::api::limits::rates;
 use crate::api::request::body::{BodyText, Pending};
+use crate::api::request::idempotency;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::bounded_json::{AtMost, First};
-use crate::api::request::{idempotency, json};
-use crate::api::response::error::{self, Part, Problem};
+use crate::api::request::json::{self, Text};
+use crate::api::request::variant::Described;
+use crate::api::response::error::{Part, Problem};
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
 use aldaba_api::read::UnknownFields;
+use aldaba_api::value::Shows;
+use aldaba_api::{Batch, BatchResult, BatchResultView, BatchView, NewBatch};
 use aldaba_delivery::MessageId;
 use aldaba_engine::{EventTrace, IdempotencyDigest, NewEvent, SendReceipt};
 use aldaba_store::ApplicationRef;
@@ -19,12 +23,14 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 /// The limits of one request.
-const MAX_MESSAGES: usize = 1000;
+const MAX_MESSAGES: usize = aldaba_api::MAX_BATCH;
+/// Refused messages of which all problems are listed, with the names that were meant: looking for these takes time. Of
+/// others one problem is.
+const MAX_EXPLAINED: usize = 50;
 pub(crate) const MAX_BYTES: usize = 16 << 20;
 /// Messages that are parsed before other requests may run.
 const MESSAGES_BETWEEN_YIELDS: usize = 16;
@@ -34,24 +40,11 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/msg/batch", Access::Send, create)
             .keyed()
             .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
-            .takes::<MessageBatchIn>()
-            .answers::<MessageBatchOut>(StatusCode::ACCEPTED)
+            .takes::<Described<NewBatch>>()
+            .answers::<Described<Batch>>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }
-
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the messages are read one by one")]
-struct MessageBatchIn {
-    #[schema(min_items = 1, max_items = 1000)]
-    messages: Vec<MessageDocument>,
-}
-
-example!(MessageBatchIn, {"messages": [
-    {"eventType": "invoice.paid", "payload": {"invoice": 43}},
-    {"eventType": "invoice.paid", "payload": {"invoice": 44}},
-]});
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,40 +59,21 @@ struct LenientBody<'a> {
     messages: AtMost<&'a RawValue, MAX_MESSAGES>,
 }
 
-#[derive(Serialize, ToSchema)]
-struct MessageBatchOut {
-    /// How many of them were accepted.
-    accepted: usize,
-    /// One for each message, in their order.
-    results: Vec<MessageBatchResult>,
+/// What became of one message.
+enum MessageResult {
+    Accepted(MessageId),
+    Refused(Part),
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct MessageBatchResult {
-    /// What the answer to this message alone would have: 202 where it was accepted.
-    status: u16,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "json::optional_text")]
-    #[schema(value_type = Option<String>)]
-    id: Option<MessageId>,
-    /// What that answer would say, where it was not accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    error: Option<error::ErrorBody>,
-    /// Seconds after which it is worth trying again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u32>,
-}
-
-impl MessageBatchResult {
-    fn accepted(id: MessageId) -> Self {
-        Self { status: StatusCode::ACCEPTED.as_u16(), id: Some(id), error: None, retry_after: None }
-    }
-
-    fn refused(error: Error) -> Self {
-        let Part { status, error, retry_after } = Part::from(error);
-        Self { status, id: None, error: Some(error), retry_after }
-    }
+fn render(result: MessageResult) -> impl Shows<BatchResult> {
+    let (status, id, refused) = match result {
+        MessageResult::Accepted(id) => (StatusCode::ACCEPTED.as_u16(), Some(Text(id)), None),
+        MessageResult::Refused(Part { status, error, retry_after }) => {
+            (status, None, Some((error, retry_after)))
+        }
+    };
+    let (error, retry_after) = refused.unzip();
+    BatchResultView { status, id, error, retry_after: retry_after.flatten() }
 }
 
 async fn create(
@@ -114,13 +88,16 @@ async fn create(
         pending.up_to(MAX_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(body.text())?;
     rates::charge(&api, application.org, application.id, messages.len() - 1);
-    let mut results: Vec<Option<MessageBatchResult>> = Vec::with_capacity(messages.len());
+    let mut results: Vec<Option<MessageResult>> = Vec::with_capacity(messages.len());
     let (mut events, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+    let mut refused = 0;
     for (place, message) in messages.into_iter().enumerate() {
         if place % MESSAGES_BETWEEN_YIELDS == 0 {
             tokio::task::yield_now().await;
         }
-        match parse(body.part(message), api.limits.payload) {
+        let text = body.part(message);
+        let text = if refused < MAX_EXPLAINED { text } else { text.briefly() };
+        match parse(text, api.limits.payload) {
             Ok(input) => {
                 // Each message derives its key from the request's: a repeat finds the accepted messages, and tries
                 // the others.
@@ -128,7 +105,10 @@ async fn create(
                 places.push(place);
                 results.push(None);
             }
-            Err(error) => results.push(Some(MessageBatchResult::refused(error))),
+            Err(error) => {
+                refused += 1;
+                results.push(Some(MessageResult::Refused(error.into())));
+            }
         }
     }
     // Each payload is a copy, so that one pending message does not keep the whole body.
@@ -137,15 +117,16 @@ async fn create(
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
             Ok(SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) => {
-                MessageBatchResult::accepted(message)
+                MessageResult::Accepted(message)
             }
-            Err(error) => MessageBatchResult::refused(error.into()),
+            Err(error) => MessageResult::Refused(Error::from(error).into()),
         });
     }
     let results: Vec<_> = results.into_iter().flatten().collect();
-    let accepted = results.iter().filter(|result| result.id.is_some()).count();
+    let accepted = results.iter().filter(|result| matches!(result, MessageResult::Accepted(_))).count();
     let size = 64 * results.len();
-    let answer = json::sized_answer(StatusCode::ACCEPTED, &MessageBatchOut { accepted, results }, size);
+    let results: Vec<_> = results.into_iter().map(render).collect();
+    let answer = json::sized_answer(StatusCode::ACCEPTED, &BatchView { accepted, results }, size);
     // Only now: the errors of many messages take memory too. A large response has its own memory from here on.
     drop(memory);
     Ok(answer)
@@ -162,10 +143,7 @@ fn messages(body: BodyText<'_>) -> Result<Vec<&RawValue>, Error> {
         }
     };
     let Ok(AtMost(First { items, count })) = read else {
-        let mut fields = body.fields()?;
-        fields.refuse_others(&["messages"]);
-        fields.require("messages");
-        fields.finish()?;
+        body.parse::<NewBatch>(false)?.finish()?;
         return Err(Problem::decode(&place, "expected a list of messages, given once").into());
     };
     if !(1..=MAX_MESSAGES).contains(&count) {

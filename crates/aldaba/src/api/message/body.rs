@@ -4,31 +4,28 @@
 pub(crate) use aldaba_delivery::{MAX_PAYLOAD_DEPTH as DEEPEST, is_too_deep as too_deep};
 
 use super::headers;
+use crate::api::application::target::Inline;
 use crate::api::request::body::BodyText;
 use crate::api::request::ids;
 use crate::api::request::json;
-use crate::api::request::json::bounded_json::{self, AtMost, First};
-use crate::api::request::variant::Described;
+use crate::api::request::json::Fields;
+use crate::api::request::json::bounded_json::{AtMost, First};
 use crate::api::response::error::{Error, Problem};
 use aldaba_api::read::{ApiRequest, Parsed, UnknownFields};
+use aldaba_api::{NewApplication, NewMessage, TransformationsParams};
 use aldaba_delivery::Timestamp;
-use aldaba_delivery::nearest::unknown_field;
-use aldaba_store::NewMessage;
+use aldaba_store::NewMessage as StoredMessage;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A message in the document.
-pub(crate) type MessageDocument = Described<aldaba_api::NewMessage>;
-
-pub(crate) const MAX_CHANNELS: usize = NewMessage::MAX_CHANNELS;
-pub(crate) const MAX_TAGS: usize = NewMessage::MAX_TAGS;
+const MAX_CHANNELS: usize = StoredMessage::MAX_CHANNELS;
+const MAX_TAGS: usize = StoredMessage::MAX_TAGS;
 const PARAMETERS: &str = "transformationsParams";
-const PARAMETER_FIELDS: &[&str] = &["rawPayload", "headers"];
 const RETENTION_HOURS: &str = "payloadRetentionHours";
-const MAX_RETENTION_HOURS: u64 = NewMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
+const MAX_RETENTION_HOURS: u64 = StoredMessage::PAYLOAD_RETENTION.end().as_secs() / 3600;
 const MAX_RETENTION_DAYS: u64 = MAX_RETENTION_HOURS / 24;
 
 const _: () = assert!(aldaba_api::MAX_CHANNELS == MAX_CHANNELS && aldaba_api::MAX_TAGS == MAX_TAGS);
@@ -115,16 +112,6 @@ pub(crate) fn has_application(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|Application { application }| application.is_some())
 }
 
-/// What else can be given about the body that is sent.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Parameters<'a> {
-    #[serde(default, borrow)]
-    raw_payload: Option<Cow<'a, str>>,
-    #[serde(default)]
-    headers: Option<IgnoredAny>,
-}
-
 /// A message whose parts are all acceptable.
 #[derive(Debug)]
 pub(crate) struct MessageIn<'a> {
@@ -154,9 +141,10 @@ impl<'a> MessageIn<'a> {
         match read(text) {
             Ok(parsed) if acceptable(&parsed) => {
                 let payload = parsed.payload.get();
-                let raw_payload = parsed.transformations_params;
-                let raw_payload =
-                    raw_payload.map(|given| read_parameters(given, text.unknown)).transpose()?.flatten();
+                let raw_payload = match parsed.transformations_params {
+                    Some(given) => raw_payload(text, given)?,
+                    None => None,
+                };
                 let length = raw_payload.as_ref().map_or(0, |raw| raw.len()).max(payload.len());
                 if length > most_payload {
                     return Err(Error::payload_too_large(length, most_payload));
@@ -166,9 +154,9 @@ impl<'a> MessageIn<'a> {
                     return Err(Problem::value(&["body", "payload"], message).into());
                 }
                 let version = parsed.version.and_then(version);
-                let deliver_at = parsed.deliver_at.as_deref().and_then(|text| moment(text).ok());
+                let deliver_at = parsed.deliver_at.as_deref().and_then(json::read_moment);
                 let headers = match parsed.headers {
-                    Some(given) => headers::take(given)?,
+                    Some(given) => headers::take(given).ok_or_else(|| explain(text, None))?,
                     None => Vec::new(),
                 };
                 let Body { event_type, payload, event_id, channels, tags, application, .. } = parsed;
@@ -177,7 +165,7 @@ impl<'a> MessageIn<'a> {
                     event_type,
                     payload,
                     raw_payload,
-                    application,
+                    application: application.filter(|inline| inline.get() != "null"),
                     event_id,
                     version,
                     channels: set(channels),
@@ -193,11 +181,20 @@ impl<'a> MessageIn<'a> {
     }
 }
 
+/// The application that a message brings along.
+pub(crate) fn inline(text: BodyText<'_>, message: &MessageIn<'_>) -> Result<Option<NewApplication>, Error> {
+    let Some(inline) = message.application else { return Ok(None) };
+    let mut fields = Fields::of("application", inline);
+    let body = Inline::read(text.part(inline), &mut fields);
+    fields.finish()?;
+    Ok(Some(body))
+}
+
 fn acceptable(body: &Body<'_>) -> bool {
     body.payload_retention_hours.is_none_or(|hours| (1..=MAX_RETENTION_HOURS).contains(&hours))
         && body.payload_retention_period.is_none_or(|days| (1..=MAX_RETENTION_DAYS).contains(&days))
         && !is_ambiguous(body.payload_retention_period, body.payload_retention_hours)
-        && body.deliver_at.as_ref().is_none_or(|text| moment(text).is_ok())
+        && body.deliver_at.as_ref().is_none_or(|text| json::read_moment(text).is_some())
         && ids::name(&body.event_type).is_ok()
         && body.payload.get().starts_with('{')
         && body.version.is_none_or(|given| version(given).is_some())
@@ -221,24 +218,39 @@ fn is_ambiguous(days: Option<u64>, hours: Option<u64>) -> bool {
 }
 
 /// The body that is to be sent in the place of the payload.
-fn read_parameters(given: &RawValue, unknown: UnknownFields) -> Result<Option<Cow<'_, str>>, Error> {
-    let wrong = |error: serde_json::Error| Problem::decode(&["body", PARAMETERS], error.to_string());
-    if unknown == UnknownFields::Refuse
-        && let Ok(object) = bounded_json::fields(given.get().as_bytes())
-    {
-        let unknown = object.keys().find(|name| !PARAMETER_FIELDS.contains(&name.as_str()));
-        if let Some(name) = unknown {
-            let message = unknown_field(name, PARAMETER_FIELDS);
-            return Err(Problem::value(&["body", PARAMETERS, name], message).into());
+fn raw_payload<'a>(text: BodyText<'a>, given: &'a RawValue) -> Result<Option<Cow<'a, str>>, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Parameters<'a> {
+        #[serde(default, borrow)]
+        raw_payload: Option<Cow<'a, str>>,
+    }
+    if let Ok(given) = serde_json::from_str::<Option<Parameters<'a>>>(given.get()) {
+        return Ok(given.and_then(|given| given.raw_payload));
+    }
+    let mut fields = Fields::of(PARAMETERS, given);
+    let parameters = parameters(text, given, &mut fields);
+    match fields.finish() {
+        Ok(()) => Ok(parameters.raw_payload.map(Cow::Owned)),
+        Err(_) => Err(explain(text, None)),
+    }
+}
+
+/// The same as it is declared. What is wrong is noted.
+fn parameters(text: BodyText<'_>, given: &RawValue, fields: &mut Fields) -> TransformationsParams {
+    let read = text.part(given).fields().and_then(|mut given| {
+        if given.has_value("headers") {
+            let why = "cannot be set for one message: every request is application/json; leave them out";
+            given.problem("headers", why);
         }
-    }
-    let parameters: Option<Parameters<'_>> = serde_json::from_str(given.get()).map_err(wrong)?;
-    let Some(Parameters { raw_payload, headers }) = parameters else { return Ok(None) };
-    if headers.is_some() {
-        let message = "cannot be set for one message: every request is application/json; leave them out";
-        return Err(Problem::value(&["body", PARAMETERS, "headers"], message).into());
-    }
-    Ok(raw_payload)
+        given.forget(&["headers"]);
+        Parsed::of(given, false).finish()
+    });
+    read.unwrap_or_else(|problems| {
+        let within = |problem: Problem| problem.within(&[PARAMETERS]);
+        problems.into_list().into_iter().map(within).for_each(|problem| fields.problems().push(problem));
+        TransformationsParams::default()
+    })
 }
 
 /// Sorted, without repeats.
@@ -260,24 +272,29 @@ fn version(given: &RawValue) -> Option<String> {
 
 /// Reads a body that is not acceptable once more, as it is declared, in order to name all that is wrong.
 fn explain(body: BodyText<'_>, error: Option<&serde_json::Error>) -> Error {
-    let Parsed { value, mut fields } = match body.parse::<aldaba_api::NewMessage>(false) {
-        Ok(parsed) => parsed,
+    let fields = match body.fields() {
+        Ok(fields) => fields,
         Err(problems) => return problems.into(),
     };
+    let (given, inline) = (fields.peek(PARAMETERS), fields.peek("application"));
+    let Parsed { value, mut fields } = Parsed::<NewMessage>::of(fields, false);
     headers::checked(&mut fields, value.headers.into_iter().collect());
-    fields.checked("deliverAt", value.deliver_at, |text| moment(text).map(drop));
+    if let Some(given) = given {
+        parameters(body, &given, &mut fields);
+    }
+    if let Some(inline) = inline {
+        Inline::read(body.part(&inline), &mut fields);
+    }
+    if fields.is_fine("payload") && too_deep(value.payload.text().as_bytes()) {
+        fields.problem("payload", format!("is nested more than {DEEPEST} levels deep"));
+    }
     if is_ambiguous(value.payload_retention_period, value.payload_retention_hours) {
         fields
             .problem(RETENTION_HOURS, "cannot be given beside payloadRetentionPeriod; leave one of them out");
     }
     let text = error.map_or_else(|| "is not acceptable".to_owned(), ToString::to_string);
-    let refused = fields.finish_in_order(aldaba_api::NewMessage::KNOWN).err();
+    let refused = fields.finish_in_order(NewMessage::KNOWN).err();
     refused.unwrap_or_else(|| Problem::decode(&["body"], text).into()).into()
-}
-
-/// RFC 3339.
-fn moment(text: &str) -> Result<Timestamp, String> {
-    json::read_moment(text).ok_or_else(|| format!("is a moment such as `2030-01-31T15:00:00Z`, not `{text}`"))
 }
 
 #[cfg(test)]
@@ -292,7 +309,7 @@ mod tests {
     }
 
     fn text(body: &str) -> BodyText<'_> {
-        BodyText { bytes: body.as_bytes(), unknown: UnknownFields::Refuse }
+        BodyText { bytes: body.as_bytes(), unknown: UnknownFields::Refuse, is_brief: false }
     }
 
     fn status(body: &str) -> Option<StatusCode> {

@@ -2,22 +2,22 @@
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::{RawPayload, RawPayloadView};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/msg/{msg_id}/raw", Access::Read, raw)
             .named("v1.message.get-raw-payload", "Shows a message's payload as the exact text that is sent")
-            .answers::<RawOut<'_>>(StatusCode::OK),
+            .answers::<Described<RawPayload>>(StatusCode::OK),
         Route::delete("/app/{app_id}/msg/{msg_id}/content", Access::Erase, expunge)
             .named(
                 "v1.message.expunge-content",
@@ -25,11 +25,6 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .answers_nothing(),
     ]
-}
-
-#[derive(Serialize, ToSchema)]
-struct RawOut<'a> {
-    payload: &'a str,
 }
 
 async fn raw(
@@ -43,7 +38,7 @@ async fn raw(
         return Err(Error::new(StatusCode::NOT_FOUND, Code::MissingPayload, detail));
     }
     let payload = String::from_utf8_lossy(&message.content.payload);
-    Ok(json::sized_answer(StatusCode::OK, &RawOut { payload: &payload }, payload.len() + 64))
+    Ok(json::sized_answer(StatusCode::OK, &RawPayloadView { payload: &*payload }, payload.len() + 64))
 }
 
 async fn expunge(

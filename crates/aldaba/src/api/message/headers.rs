@@ -1,10 +1,11 @@
 //! Headers of a message for filters. They are not sent.
 
 use crate::api::request::json::Fields;
-use crate::api::response::error::Error;
-use serde::Serializer;
-use serde::ser::SerializeMap;
+use aldaba_api::read::{FieldKind, strings};
+use aldaba_api::value::Shows;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 const MAX_HEADERS: usize = aldaba_api::MAX_MESSAGE_HEADERS;
 /// Bytes.
@@ -12,13 +13,12 @@ const MAX_NAME_BYTES: usize = 256;
 const MAX_VALUE_BYTES: usize = 1024;
 const FIELD: &str = "headers";
 
-/// Reads headers, with names in lower case.
-pub(crate) fn take(given: &RawValue) -> Result<Vec<(String, String)>, Error> {
+/// Reads headers, with names in lower case. `None`: something is wrong.
+pub(crate) fn take(given: &RawValue) -> Option<Vec<(String, String)>> {
     let mut fields = Fields::of(FIELD, given);
-    let given = fields.strings(FIELD, MAX_HEADERS);
-    let headers = checked(&mut fields, given);
-    fields.finish()?;
-    Ok(headers)
+    let given = strings(MAX_HEADERS).read(&mut fields, FIELD).unwrap_or_default();
+    let headers = checked(&mut fields, given.into_iter().collect());
+    fields.finish().is_ok().then_some(headers)
 }
 
 /// Checks the headers of a body, and notes problems.
@@ -47,14 +47,21 @@ fn wrong(name: &str, value: &str) -> Option<String> {
     value.chars().any(char::is_control).then(|| "must hold no control characters".to_owned())
 }
 
-/// Writes null if there are none.
-pub(crate) fn write<S: Serializer>(headers: &&[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
-    if headers.is_empty() {
-        return serializer.serialize_none();
+/// Headers in an answer: null if there are none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShownHeaders<'a>(pub(crate) &'a [(String, String)]);
+
+impl Shows<Option<BTreeMap<String, String>>> for ShownHeaders<'_> {
+    fn is_null(&self) -> bool {
+        self.0.is_empty()
     }
-    let mut map = serializer.serialize_map(Some(headers.len()))?;
-    for (name, value) in *headers {
-        map.serialize_entry(name, value)?;
+}
+
+impl Serialize for ShownHeaders<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_empty() {
+            return serializer.serialize_none();
+        }
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
-    map.end()
 }

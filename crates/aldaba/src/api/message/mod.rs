@@ -10,7 +10,7 @@ pub(crate) mod schema_violations;
 pub(crate) mod search;
 pub(crate) mod subscriber_check;
 
-pub(crate) use routes::{MessageOut, PAGE_BYTES, page, payloads, render};
+pub(crate) use routes::{PAGE_BYTES, page, payloads, render};
 
 use crate::api::routing::route::Route;
 

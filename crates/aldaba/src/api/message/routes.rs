@@ -1,11 +1,12 @@
 use super::body::{self, MessageIn};
-use super::headers;
+use super::headers::ShownHeaders;
 use crate::api::application::target::Inline;
 use crate::api::endpoint::some_items;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
+use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -13,6 +14,8 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::ApplicationQuestions;
 use crate::token::Caller;
+use aldaba_api::value::{Shows, WriteFields};
+use aldaba_api::{Message as Shown, MessageView, NewMessage};
 use aldaba_delivery::{MessageId, Timestamp};
 use aldaba_engine::{NewEvent, SendReceipt};
 use aldaba_store::{Message, MessageFilter, MessagesQuery, Payloads, TimeRange};
@@ -22,11 +25,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
-use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -35,18 +36,18 @@ pub(crate) fn routes() -> Vec<Route> {
             .filtered_by_message()
             .time_limited()
             .with_content("Whether payloads are shown; yes, if not given")
-            .lists::<MessageOut<'_>>(),
+            .lists::<Described<Shown>>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
             .keyed()
             .named("v1.message.create", "Accepts a message and sends it to all matching endpoints")
             .with_content("Whether the answer shows the payload; yes, if not given")
-            .takes::<body::MessageDocument>()
-            .answers::<MessageOut<'_>>(StatusCode::ACCEPTED)
+            .takes::<Described<NewMessage>>()
+            .answers::<Described<Shown>>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get("/app/{app_id}/msg/{msg_id}", Access::Read, show)
             .named("v1.message.get", "Shows a message")
             .with_content("Whether the payload is shown; yes, if not given")
-            .answers::<MessageOut<'_>>(StatusCode::OK),
+            .answers::<Described<Shown>>(StatusCode::OK),
     ]
 }
 
@@ -56,35 +57,6 @@ const TRACED_ROUTE: &str = "POST /api/v1/app/{app_id}/msg";
 /// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a
 /// gigabyte.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MessageOut<'a> {
-    #[serde(serialize_with = "json::text")]
-    #[schema(value_type = String)]
-    id: MessageId,
-    event_id: Option<&'a str>,
-    event_type: &'a str,
-    /// The bytes as they came in, not written anew: what callers see is what receivers get. Of a payload that was
-    /// deleted nothing is left but `{"expired": true}`; one that is no JSON object is shown as `{"raw": "…"}` with its
-    /// text, or as `{"base64": "…"}` where it is no text.
-    #[schema(value_type = Object)]
-    payload: Cow<'a, RawValue>,
-    version: Option<&'a str>,
-    channels: Option<&'a [String]>,
-    tags: Option<&'a [String]>,
-    /// For filters; they are not sent.
-    #[serde(serialize_with = "headers::write")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
-    headers: &'a [(String, String)],
-    #[serde(serialize_with = "json::time")]
-    #[schema(value_type = String, format = DateTime)]
-    timestamp: Timestamp,
-    /// Null where the message goes out at once.
-    #[serde(serialize_with = "json::optional_time")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    deliver_at: Option<Timestamp>,
-}
 
 /// A payload as callers see it: clients expect an object.
 fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
@@ -103,23 +75,23 @@ fn shown(payload: &[u8]) -> Cow<'_, RawValue> {
 /// Shown instead of a deleted payload.
 const EXPIRED: &str = r#"{"expired": true}"#;
 
-pub(crate) fn render(message: &Message, content: WithContent) -> MessageOut<'_> {
+pub(crate) fn render(message: &Message, content: WithContent) -> impl Shows<Shown> + WriteFields + use<'_> {
     let payload = match (content.0, message.expunged) {
         (false, _) => Cow::Borrowed(json::empty()),
         (true, true) => Cow::Borrowed(json::raw(EXPIRED)),
         (true, false) => shown(&message.content.payload),
     };
-    MessageOut {
-        id: message.id,
+    MessageView {
+        id: Text(message.id),
         event_id: message.content.event_id.as_deref(),
-        event_type: &message.content.event_type,
+        event_type: &*message.content.event_type,
         payload,
         version: message.content.version.as_deref(),
         channels: some_items(&message.channels),
         tags: some_items(&message.tags),
-        headers: &message.headers,
-        timestamp: message.created_at,
-        deliver_at: message.deliver_at,
+        headers: ShownHeaders(&message.headers),
+        timestamp: Moment(message.created_at),
+        deliver_at: message.deliver_at.map(Moment),
     }
 }
 
@@ -134,8 +106,10 @@ pub(crate) async fn create(
     let which = api.ask(&caller).application_ref(key).await?;
     let (once, trace) = (pending.once(caller.org(), &[]), pending.trace());
     let body = pending.read().await?;
-    let input = match MessageIn::parse(body.text(), api.limits.payload) {
-        Ok(input) => input,
+    let parsed = MessageIn::parse(body.text(), api.limits.payload);
+    let parsed = parsed.and_then(|input| Ok((body::inline(body.text(), &input)?, input)));
+    let (inline, input) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // An unknown application is reported before an invalid body, unless the body creates it. A valid request
             // needs no second lookup.
@@ -164,34 +138,31 @@ pub(crate) async fn create(
         once,
         trace: trace.event(),
     };
-    let inline = match input.application {
+    let inline = match inline {
         None => None,
-        Some(inline) => {
-            let inline = (inline.get() != "null").then(|| body.part(inline));
-            match Inline::find(&api, &caller, &which.key, inline).await? {
-                Inline::New(new) => Some(new.into_new()),
-                Inline::Existing(_) => None,
-            }
-        }
+        inline => match Inline::find(&api, &caller, &which.key, inline).await? {
+            Inline::New(new) => Some(new.into_new()),
+            Inline::Existing(_) => None,
+        },
     };
-    let answer = |id, timestamp, deliver_at| {
+    let answer = |id, timestamp, deliver_at: Option<Timestamp>| {
         let payload = match &input.raw_payload {
             _ if !content.0 => Cow::Borrowed(json::empty()),
             Some(raw) => shown(raw.as_bytes()),
             None => Cow::Borrowed(input.payload),
         };
         let size = 256 + payload.get().len();
-        let out = MessageOut {
-            id,
+        let out = MessageView {
+            id: Text(id),
             event_id: input.event_id.as_deref(),
-            event_type: &input.event_type,
+            event_type: &*input.event_type,
             payload,
             version: input.version.as_deref(),
             channels: some_items(&input.channels),
             tags: some_items(&input.tags),
-            headers: &input.headers,
-            timestamp,
-            deliver_at,
+            headers: ShownHeaders(&input.headers),
+            timestamp: Moment(timestamp),
+            deliver_at: deliver_at.map(Moment),
         };
         json::sized_answer(StatusCode::ACCEPTED, &out, size)
     };

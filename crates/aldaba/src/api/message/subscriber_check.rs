@@ -9,26 +9,18 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
-use aldaba_api::Precheck;
+use aldaba_api::{Precheck, Prechecked, PrecheckedView};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
             .named("v1.message.precheck", "Shows whether an endpoint would receive such a message")
             .takes::<Described<Precheck>>()
-            .answers::<MessagePrecheckOut>(StatusCode::OK),
+            .answers::<Described<Prechecked>>(StatusCode::OK),
     ]
-}
-
-#[derive(Serialize, ToSchema)]
-struct MessagePrecheckOut {
-    /// An endpoint that is not turned off wants such messages, or has a filter that may.
-    active: bool,
 }
 
 async fn active(
@@ -42,5 +34,5 @@ async fn active(
     let channels = channels.unwrap_or_default();
     let found = api.engine.has_subscriber(&application.by_id(), &event_type, &channels).await?;
     let active = found.ok_or(Missing::Application)?;
-    Ok(json::answer(StatusCode::OK, &MessagePrecheckOut { active }))
+    Ok(json::answer(StatusCode::OK, &PrecheckedView { active }))
 }

@@ -51,22 +51,30 @@ const OF_PAYLOADS: &str = "the setting `payload_bytes`. Send less, or raise the 
 pub(crate) struct BodyText<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) unknown: UnknownFields,
+    /// Of what is wrong, one thing is listed: others like it have been listed already.
+    pub(crate) is_brief: bool,
 }
 
-impl BodyText<'_> {
-    /// Its fields, to be read one by one.
-    pub(crate) fn fields(self) -> Result<Fields, Problems> {
-        Fields::parse(self.bytes, self.unknown)
+impl<'a> BodyText<'a> {
+    /// A part of it, read as a body.
+    pub(crate) fn part<'b>(self, part: &'b RawValue) -> BodyText<'b> {
+        BodyText { bytes: part.get().as_bytes(), unknown: self.unknown, is_brief: self.is_brief }
     }
 
-    /// The same where it may be left out.
-    pub(crate) fn fields_or_none(self) -> Result<Fields, Problems> {
-        Fields::parse_or_none(self.bytes, self.unknown)
+    /// The same, for which one problem is enough.
+    pub(crate) fn briefly(self) -> BodyText<'a> {
+        Self { is_brief: true, ..self }
+    }
+
+    /// Its fields, to be read one by one.
+    pub(crate) fn fields(self) -> Result<Fields, Problems> {
+        let fields = Fields::parse(self.bytes, self.unknown)?;
+        Ok(if self.is_brief { fields.briefly() } else { fields })
     }
 
     /// A declared body that may be left out.
     pub(crate) fn parse_or_none<T: ApiRequest>(self) -> Result<Parsed<T>, Problems> {
-        Ok(Parsed::of(self.fields_or_none()?, false))
+        Ok(Parsed::of(Fields::parse_or_none(self.bytes, self.unknown)?, false))
     }
 
     /// A declared body. `is_change`: what it is about may be there already.
@@ -89,12 +97,12 @@ pub(crate) struct Received {
 
 impl Received {
     pub(crate) fn text(&self) -> BodyText<'_> {
-        BodyText { bytes: &self.bytes, unknown: self.unknown }
+        BodyText { bytes: &self.bytes, unknown: self.unknown, is_brief: false }
     }
 
     /// A part of it, read as a body.
     pub(crate) fn part<'a>(&self, part: &'a RawValue) -> BodyText<'a> {
-        BodyText { bytes: part.get().as_bytes(), unknown: self.unknown }
+        self.text().part(part)
     }
 
     /// Drops the body and keeps its memory reserved, for what was made of it.

@@ -3,13 +3,13 @@
 pub(crate) use aldaba_api::read::{Fields, bounded_json};
 
 use crate::api::response::error::Error;
+use aldaba_api::read::moment_millis;
+use aldaba_api::value::Shows;
 use aldaba_delivery::Timestamp;
 use aldaba_signature::SigningKey;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
-use jiff::fmt::temporal::Pieces;
-use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt::Display;
@@ -31,57 +31,49 @@ pub(crate) fn sized_answer(status: StatusCode, body: &impl Serialize, size: usiz
 }
 
 /// What has a text of its own: ids.
-pub(crate) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<T>(pub(crate) T);
 
-pub(crate) fn optional_text<S: Serializer>(
-    value: &Option<impl Display>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => text(value, serializer),
-        None => serializer.serialize_none(),
+impl<T: Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 
+impl<T: Display> Shows<String> for Text<T> {}
+
 /// RFC 3339 in UTC with microseconds.
-pub(crate) fn time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&moment(*time))
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&moment(self.0))
+    }
 }
 
-/// The same as a text.
+impl Shows<String> for Moment {}
+
+/// RFC 3339 in UTC with microseconds.
 pub(crate) fn moment(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.6}")
 }
 
-/// A moment as RFC 3339 writes it. The last hours of the year 9999 cannot be shown and count as the
-/// last moment that can: they mean that there is no end.
+/// A moment as RFC 3339 writes it.
 pub(crate) fn read_moment(text: &str) -> Option<Timestamp> {
-    let moment = text.parse::<jiff::Timestamp>().ok().or_else(|| {
-        let pieces = Pieces::parse(text).ok()?;
-        let is_moment = pieces.time().is_some() && pieces.to_numeric_offset().is_some();
-        let is_last = pieces.date() >= jiff::Timestamp::MAX.to_zoned(TimeZone::UTC).date();
-        (is_moment && is_last).then_some(jiff::Timestamp::MAX)
-    })?;
-    Some(Timestamp::from_millis(moment.as_millisecond()))
+    moment_millis(text).map(Timestamp::from_millis)
+}
+
+/// A moment of a body. Whether it is one was checked when the body was read.
+pub(crate) fn given_moment(text: Option<&String>) -> Option<Timestamp> {
+    read_moment(text?)
 }
 
 /// For sentences.
 pub(crate) fn shown_time(time: Timestamp) -> String {
     let moment = jiff::Timestamp::from_millisecond(time.millis()).unwrap_or(jiff::Timestamp::MAX);
     format!("{moment:.3}")
-}
-
-pub(crate) fn optional_time<S: Serializer>(
-    moment: &Option<Timestamp>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match moment {
-        Some(moment) => time(moment, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 /// JSON that was stored as text, as it stands.
@@ -95,25 +87,11 @@ pub(crate) fn empty() -> &'static RawValue {
 
 /// Values that are read into types of the server.
 pub(crate) trait ReadField {
-    /// A time, as RFC 3339 writes it.
-    fn moment(&mut self, name: &str) -> Option<Timestamp>;
-
     /// `whsec_…` or `whsk_…`.
     fn signing_key(&mut self, name: &str, text: Option<&str>) -> Option<SigningKey>;
 }
 
 impl ReadField for Fields {
-    fn moment(&mut self, name: &str) -> Option<Timestamp> {
-        let text = self.string(name)?;
-        match read_moment(&text) {
-            Some(moment) => Some(moment),
-            None => {
-                self.problem(name, "must be a date and time with an offset, such as 2026-01-31T12:00:00Z");
-                None
-            }
-        }
-    }
-
     fn signing_key(&mut self, name: &str, text: Option<&str>) -> Option<SigningKey> {
         SigningKey::parse(text?).map_err(|error| self.problem(name, error.to_string())).ok()
     }

@@ -42,6 +42,13 @@ pub(crate) trait Replace: Sync {
     fn subject(&self, current: Option<&Self::Current>) -> Subject;
 }
 
+/// The uid that a PUT gives. The name in the path is it where the body has none, or null, and nothing else has that name:
+/// otherwise the same request would create another thing next time. `current`: the uid of the thing that is there.
+pub(crate) fn uid_of_put(given: Option<String>, key: &str, current: Option<Option<&str>>) -> Option<String> {
+    let is_key = current.is_none_or(|uid| uid == Some(key));
+    given.or_else(|| is_key.then(|| key.to_owned()))
+}
+
 /// Changes the thing, or makes it.
 pub(crate) async fn replace<R: Replace>(api: &Api, request: &R) -> Result<(StatusCode, R::Current), Error> {
     let mut retry = api.engine.directory().conflict_retry();

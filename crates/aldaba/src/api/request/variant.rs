@@ -1,12 +1,14 @@
 //! Bodies that are another one but for a few fields. The document says of them what it says of that one.
 
+use crate::api::routing::route::{DocumentBody, RequestBody};
+use aldaba_api::read::schema::nest;
 use aldaba_api::read::{ApiBody, ApiRequest};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use utoipa::PartialSchema;
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 /// The schema of such a body.
 pub(crate) struct Variant(Object);
@@ -19,14 +21,6 @@ impl Variant {
         };
         object.description = Some(about.to_owned());
         Self(object)
-    }
-
-    /// With the fields of `T` besides.
-    pub(crate) fn with_fields_of<T: PartialSchema>(mut self) -> Self {
-        let Self(others) = Self::of::<T>("");
-        self.0.properties.extend(others.properties);
-        self.0.required.extend(others.required);
-        self
     }
 
     /// The field may be left out, or be null.
@@ -54,30 +48,19 @@ impl From<Variant> for RefOr<Schema> {
 /// A body of `aldaba-api` in the document.
 pub(crate) struct Described<T>(PhantomData<T>);
 
-fn described(schema: Value) -> RefOr<Schema> {
-    serde_json::from_value(schema)
-        .unwrap_or_else(|error| unreachable!("a declared body has a schema: {error}"))
-}
-
-impl<T: ApiBody> PartialSchema for Described<T> {
-    fn schema() -> RefOr<Schema> {
-        described(T::schema())
-    }
-}
-
-impl<T: ApiBody> ToSchema for Described<T> {
+impl<T: ApiBody> DocumentBody for Described<T> {
     fn name() -> Cow<'static, str> {
         Cow::Borrowed(T::NAME)
     }
 
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        let mut nested = Vec::new();
-        T::nested(&mut nested);
-        schemas.extend(nested.into_iter().map(|(name, schema)| (name, described(schema))));
+    fn schemas() -> Vec<(String, Value)> {
+        let mut schemas = Vec::new();
+        nest::<T>(&mut schemas);
+        schemas
     }
 }
 
-impl<T: ApiRequest> crate::api::routing::route::RequestBody for Described<T> {
+impl<T: ApiRequest> RequestBody for Described<T> {
     fn example() -> Value {
         T::example()
     }

@@ -5,6 +5,7 @@ pub(crate) use aldaba_api::read::{Problem, Problems};
 use super::code::Code;
 use crate::api::request::json;
 use crate::metrics::Refusal;
+use aldaba_api::value::Shows;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
 use aldaba_store::{ApiKey, Error as StoreError, OrderingObstacle, QuotaOf, Replay, Source};
@@ -12,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -38,6 +40,8 @@ pub(crate) enum ErrorBody {
     Plain { code: Code, detail: Cow<'static, str> },
     Problems { code: Code, detail: Vec<Problem> },
 }
+
+impl Shows<Value> for ErrorBody {}
 
 impl From<Problems> for Error {
     fn from(problems: Problems) -> Self {
@@ -67,17 +71,6 @@ impl Error {
         let mut problems = Problems::default();
         all.into_iter().for_each(|problem| problems.push(problem));
         problems.into()
-    }
-
-    /// Moves the problems of a nested object into the body that has it.
-    pub(crate) fn in_field(mut self, field: &str) -> Self {
-        if let ErrorBody::Problems { detail, .. } = &mut self.body {
-            for problem in detail {
-                let place = problem.loc.len().min(1);
-                problem.loc.insert(place, field.to_owned());
-            }
-        }
-        self
     }
 
     pub(crate) fn not_found(what: impl Into<Cow<'static, str>>) -> Self {

@@ -19,12 +19,34 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::{Method, StatusCode};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
-use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+/// A body in the document.
+pub(crate) trait DocumentBody {
+    fn name() -> Cow<'static, str>;
+
+    /// Its own schema first, then those of its parts.
+    fn schemas() -> Vec<(String, Value)>;
+}
+
+/// A body that is not declared in `aldaba-api`.
+impl<T: ToSchema> DocumentBody for T {
+    fn name() -> Cow<'static, str> {
+        <T as ToSchema>::name()
+    }
+
+    fn schemas() -> Vec<(String, Value)> {
+        let mut schemas = vec![(<T as ToSchema>::name().into_owned(), <T as PartialSchema>::schema())];
+        <T as ToSchema>::schemas(&mut schemas);
+        let json = |(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default());
+        schemas.into_iter().map(json).collect()
+    }
+}
+
 /// The body of a request.
-pub(crate) trait RequestBody: ToSchema {
+pub(crate) trait RequestBody: DocumentBody {
     /// A valid example. The document shows it, and the page sends it.
     fn example() -> Value;
 }
@@ -77,19 +99,13 @@ pub(crate) enum ResponseBody {
 pub(crate) struct BodySchema {
     pub(crate) name: String,
     /// Only the document calls it: the schemas are many.
-    pub(crate) schemas: fn() -> Vec<(String, RefOr<Schema>)>,
+    pub(crate) schemas: fn() -> Vec<(String, Value)>,
 }
 
 impl BodySchema {
-    fn of<T: ToSchema>() -> Self {
-        Self { name: T::name().into_owned(), schemas: schemas::<T> }
+    fn of<T: DocumentBody>() -> Self {
+        Self { name: T::name().into_owned(), schemas: T::schemas }
     }
-}
-
-fn schemas<T: ToSchema>() -> Vec<(String, RefOr<Schema>)> {
-    let mut schemas = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
-    T::schemas(&mut schemas);
-    schemas
 }
 
 impl Route {
@@ -208,16 +224,16 @@ impl Route {
         Self { bodiless: true, ..self.takes::<T>() }
     }
 
-    pub(crate) fn answers<T: ToSchema>(self, status: StatusCode) -> Self {
+    pub(crate) fn answers<T: DocumentBody>(self, status: StatusCode) -> Self {
         self.answer(status, ResponseBody::Json(BodySchema::of::<T>()))
     }
 
-    pub(crate) fn lists<T: ToSchema>(self) -> Self {
+    pub(crate) fn lists<T: DocumentBody>(self) -> Self {
         self.paged().lists_all::<T>()
     }
 
     /// A list that takes no `limit`.
-    pub(crate) fn lists_all<T: ToSchema>(self) -> Self {
+    pub(crate) fn lists_all<T: DocumentBody>(self) -> Self {
         self.answer(StatusCode::OK, ResponseBody::List(BodySchema::of::<T>()))
     }
 

@@ -7,28 +7,81 @@ use crate::api::request::json::{Fields, bounded_json};
 use crate::api::request::kept::Kept;
 use crate::api::response::error::Problem;
 use aldaba_api::read::{ApiRequest, Parsed};
-use aldaba_api::{NewSource as Body, SourcePatch};
+use aldaba_api::{Json, NewSource as Body, SourcePatch};
 use aldaba_delivery::OrgId;
 use aldaba_engine::{HeaderCondition, NewSource, SOURCE_TYPES, SourceAnswer, SourceSecrets, SourceSettings};
 use aldaba_store::Source;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 const _: () = assert!(aldaba_api::MAX_VALUE_BYTES == SourceSettings::MAX_VALUE_BYTES);
 
 /// A new one.
 pub(crate) fn read(org: OrgId, body: BodyText<'_>) -> Result<NewSource, Error> {
-    checked(org, Parsed::<Body>::of(fields(body)?, false), None)
+    checked(org, Parsed::<Body>::of(fields(body)?, false), Before::Replaced)
 }
 
 /// A whole one, that may be there already.
-pub(crate) fn read_whole(org: OrgId, body: BodyText<'_>) -> Result<NewSource, Error> {
-    checked(org, Parsed::<Body>::of(fields(body)?, true), None)
+pub(crate) fn read_whole(
+    org: OrgId,
+    body: BodyText<'_>,
+    before: Option<&NewSource>,
+) -> Result<NewSource, Error> {
+    let parsed = Parsed::<Body>::of(fields(body)?, true);
+    let stays = before.filter(|before| parsed.value.r#type == before.kind);
+    let stays = stays.filter(|before| is_as_shown(parsed.value.config.as_ref(), before));
+    checked(org, parsed, stays.map_or(Before::Replaced, Before::Stays))
 }
 
 /// What a change makes of a source.
 pub(crate) fn patched(body: BodyText<'_>, before: &NewSource) -> Result<NewSource, Error> {
     let Parsed { value: patch, fields } = Parsed::<SourcePatch>::of(fields(body)?, true);
-    checked(before.org, Parsed { value: patch.over(whole(before)), fields }, Some(before))
+    let body = patch.over(whole(before));
+    let is_same = body.r#type == before.kind;
+    let stays = is_same && (!fields.gives("config") || is_as_shown(body.config.as_ref(), before));
+    let how = match stays {
+        true => Before::Stays(before),
+        false if fields.gives("config") => Before::Replaced,
+        false => Before::NeedsConfig,
+    };
+    checked(before.org, Parsed { value: body, fields }, how)
+}
+
+/// What becomes of that by which a source verifies its sender.
+enum Before<'a> {
+    /// It stays as it is.
+    Stays(&'a NewSource),
+    /// The body says all of it.
+    Replaced,
+    /// The body must say it: it gives another type.
+    NeedsConfig,
+}
+
+/// Whether a `config` is what an answer shows, in which secrets are left out: a client that sends back what it has read
+/// does not mean to end the verification.
+fn is_as_shown(config: Option<&Json>, before: &NewSource) -> bool {
+    config.is_some_and(|config| config.value() == Value::Object(shown_config(before)))
+}
+
+/// The part of `config` that is not secret.
+pub(crate) fn shown_config(NewSource { kind, settings, secrets, .. }: &NewSource) -> Map<String, Value> {
+    let mut config = match &settings.hmac {
+        Some(hmac) => json!(hmac),
+        None => json!({}),
+    };
+    if let Some(brand) = &settings.brand {
+        config["brand"] = json!(brand);
+    }
+    if kind == "telnyx" {
+        config["publicKey"] = json!(secrets.secrets.first().map(|key| key.as_str()));
+    }
+    let keys = secrets.public_keys();
+    if !keys.is_empty() {
+        config["publicKeys"] = json!(keys);
+    }
+    match config {
+        Value::Object(config) => config.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    }
 }
 
 /// The fields of a body. What a sender is known by belongs into `config`: beside it, it would be passed over.
@@ -73,8 +126,7 @@ pub(crate) fn whole(source: &NewSource) -> Body {
     }
 }
 
-/// `before`: what it is now, where only some of its fields are given.
-fn checked(org: OrgId, parsed: Parsed<Body>, before: Option<&NewSource>) -> Result<NewSource, Error> {
+fn checked(org: OrgId, parsed: Parsed<Body>, before: Before<'_>) -> Result<NewSource, Error> {
     let Parsed { value: body, mut fields } = parsed;
     let kind = body.r#type.clone();
     // What else is wrong with a type that there is not is of no use to anybody.
@@ -89,21 +141,20 @@ fn checked(org: OrgId, parsed: Parsed<Body>, before: Option<&NewSource>) -> Resu
     }
     let mut settings = settings(&mut fields, &body);
     let tolerance = settings.tolerance_seconds.filter(|_| fields.gives("toleranceSeconds"));
-    let gives_config = fields.gives("config");
-    let same = before.filter(|before| !gives_config && before.kind == kind);
-    if same.is_none() && before.is_some() && !gives_config && is_known {
-        fields.problem(
-            "config",
-            format!("this field is required with another type: what `{kind}` verifies with"),
-        );
-    }
-    let secrets = match same {
-        Some(before) => {
+    let secrets = match before {
+        Before::Stays(before) => {
             (settings.brand, settings.hmac) = (before.settings.brand.clone(), before.settings.hmac.clone());
             before.secrets.clone()
         }
-        None if is_known => config::read(&mut fields, body.config.as_ref(), &kind, &mut settings, tolerance),
-        None => SourceSecrets::default(),
+        Before::Replaced if is_known => {
+            config::read(&mut fields, body.config.as_ref(), &kind, &mut settings, tolerance)
+        }
+        Before::NeedsConfig if is_known => {
+            let why = format!("this field is required with another type: what `{kind}` verifies with");
+            fields.problem("config", why);
+            SourceSecrets::default()
+        }
+        Before::Replaced | Before::NeedsConfig => SourceSecrets::default(),
     };
     if serde_json::to_string(&settings).is_ok_and(|text| text.len() > Source::MAX_SETTINGS_BYTES) {
         fields.problem(
@@ -111,16 +162,16 @@ fn checked(org: OrgId, parsed: Parsed<Body>, before: Option<&NewSource>) -> Resu
             format!("all settings together may be {} bytes at most", Source::MAX_SETTINGS_BYTES),
         );
     }
-    fields.finish_in_order(Body::KNOWN)?;
     let (uid, name, metadata) = (body.uid, body.name, body.metadata.keep());
     let new = NewSource { org, uid, name, metadata, kind, settings, secrets };
-    if let Err(problems) = new.check() {
-        let problem = |problem: aldaba_engine::SourceProblem| {
-            let place: Vec<_> = ["body"].into_iter().chain(problem.path.iter().map(String::as_str)).collect();
-            Problem::value(&place, problem.why)
-        };
-        return Err(Error::problems(problems.into_iter().map(problem).collect()));
+    // Of a field that cannot be read nothing else is said.
+    for problem in new.check().err().into_iter().flatten().filter(|_| is_known) {
+        if problem.path.first().is_none_or(|field| fields.is_fine(field)) {
+            let place: Vec<_> = problem.path.iter().map(String::as_str).collect();
+            fields.problem_at(&place, problem.why);
+        }
     }
+    fields.finish_in_order(Body::KNOWN)?;
     Ok(new)
 }
 

@@ -1,15 +1,17 @@
 //! The endpoints of a source: those of its application, under the paths that clients of sources use.
 
-use crate::api::endpoint::headers::{self, HeadersIn, HeadersOut};
+use crate::api::endpoint::headers;
 use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
 use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
+use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::{EndpointHeaders, SetHeaders};
 use aldaba_delivery::EndpointId;
 use axum::extract::{FromRequestParts, State};
 use axum::response::Response;
@@ -58,10 +60,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::get(HEADERS, Access::Administer, show_headers)
             .named("v1.ingest.endpoint.get-headers", "Shows the headers that are sent with every request")
-            .answers::<HeadersOut<'_>>(StatusCode::OK),
+            .answers::<Described<EndpointHeaders>>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
             .named("v1.ingest.endpoint.set-headers", "Replaces the headers that are sent with every request")
-            .takes::<HeadersIn>()
+            .takes::<Described<SetHeaders>>()
             .answers_nothing()
             .may_conflict(),
     ]

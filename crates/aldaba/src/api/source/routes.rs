@@ -1,11 +1,11 @@
 //! Sources: URLs that receive the webhooks of other senders.
 
-use super::body::{may_change, patched, read, read_whole, whole};
+use super::body::{may_change, patched, read, read_whole, shown_config, whole};
 use crate::api::credentials::portal::Base;
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
-use crate::api::request::json::{self, bounded_json};
-use crate::api::request::replace::{Replace, replace};
+use crate::api::request::json;
+use crate::api::request::replace::{Replace, replace, uid_of_put};
 use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
@@ -14,7 +14,9 @@ use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::{Missing, SourceDetails, SourceQuestions};
 use crate::token::Caller;
-use aldaba_api::{NewSource as Body, SourceCounters, SourceCountersState, SourcePatch, SourceState};
+use aldaba_api::{
+    IngestUrl, IngestUrlView, NewSource as Body, SourceCounters, SourceCountersView, SourcePatch, SourceState,
+};
 use aldaba_delivery::SourceId;
 use aldaba_engine::{
     ChangeError, CreateOutcome, IdempotencyDigest, NewSource, SourceCounts, SourceSecrets, SourceSettings,
@@ -23,9 +25,7 @@ use aldaba_store::{Order, Source};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use serde_json::Value;
 
 /// Sources in the document.
 type SourceOut = Described<aldaba_api::Source>;
@@ -69,7 +69,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.ingest.source.rotate-token",
                 "Creates a new URL for the sender; the present one works for 48 hours",
             )
-            .answers::<RotateTokenOut>(StatusCode::OK)
+            .answers::<Described<IngestUrl>>(StatusCode::OK)
             .may_conflict(),
     ]
 }
@@ -78,22 +78,15 @@ fn counters(counts: SourceCounts) -> SourceCounters {
     let SourceCounts { since, received, duplicates, reopened, ignored, conflicts, refused, challenges } =
         counts;
     let since = json::moment(since);
-    SourceCountersState { since, received, duplicates, reopened, ignored, conflicts, refused, challenges }
+    SourceCountersView { since, received, duplicates, reopened, ignored, conflicts, refused, challenges }
         .into()
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct RotateTokenOut {
-    #[schema(format = "uri")]
-    ingest_url: String,
 }
 
 /// A source with all that is shown of it.
 fn shown(api: &Api, caller: &Caller, base: &str, source: &Source) -> Result<aldaba_api::Source, Error> {
     let SourceDetails { settings, secrets, token, counts } = api.ask(caller).source_details(source)?;
-    let config = public_config(&source.config.kind, &settings, &secrets);
     let before = before_of(source, settings, secrets);
+    let config = shown_config(&before);
     let state = SourceState {
         id: source.id.to_string(),
         verified: before.secrets.verify(&before.kind),
@@ -109,28 +102,6 @@ fn shown(api: &Api, caller: &Caller, base: &str, source: &Source) -> Result<alda
 
 fn ingest_url(base: &str, token: &str) -> String {
     format!("{base}/in/{token}")
-}
-
-/// The part of `config` that is not secret.
-fn public_config(kind: &str, settings: &SourceSettings, secrets: &SourceSecrets) -> Map<String, Value> {
-    let mut config = match &settings.hmac {
-        Some(hmac) => json!(hmac),
-        None => json!({}),
-    };
-    if let Some(brand) = &settings.brand {
-        config["brand"] = json!(brand);
-    }
-    if kind == "telnyx" {
-        config["publicKey"] = json!(secrets.secrets.first().map(|key| key.as_str()));
-    }
-    let keys = secrets.public_keys();
-    if !keys.is_empty() {
-        config["publicKeys"] = json!(keys);
-    }
-    match config {
-        Value::Object(config) => config.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        _ => Map::new(),
-    }
 }
 
 async fn list(
@@ -180,8 +151,7 @@ struct SourceChange<'a> {
     key: String,
     once: IdempotencyDigest,
     body: BodyText<'a>,
-    /// What a PUT asks for.
-    whole: Option<NewSource>,
+    is_put: bool,
 }
 
 fn may_be_made(key: &str) -> Result<(), Error> {
@@ -202,9 +172,9 @@ impl Replace for SourceChange<'_> {
 
     async fn find(&self) -> Result<Option<Source>, Error> {
         let questions = self.api.ask(self.caller);
-        match &self.whole {
-            Some(_) => Ok(questions.find_source(&self.key).await?.map(SourceQuestions::into_source)),
-            None => Ok(Some(questions.source(&self.key).await?.into_source())),
+        match self.is_put {
+            true => Ok(questions.find_source(&self.key).await?.map(SourceQuestions::into_source)),
+            false => Ok(Some(questions.source(&self.key).await?.into_source())),
         }
     }
 
@@ -214,26 +184,15 @@ impl Replace for SourceChange<'_> {
 
     fn wanted(&self, current: Option<&Source>) -> Result<NewSource, Error> {
         let before = current.map(|current| before(self.api, current)).transpose()?;
-        let Some(whole) = &self.whole else {
-            let before = before.ok_or_else(Error::server)?;
-            let new = patched(self.body, &before)?;
-            may_change(self.body.bytes, &before, &new)?;
-            return Ok(new);
+        let mut new = match (self.is_put, &before) {
+            (true, before) => read_whole(self.caller.org(), self.body, before.as_ref())?,
+            (false, before) => patched(self.body, before.as_ref().ok_or_else(Error::server)?)?,
         };
-        let mut new = whole.clone();
-        match (&before, current) {
-            (Some(before), Some(current)) => {
-                may_change(self.body.bytes, before, &new)?;
-                // The name in the path stays the uid: otherwise the same request would create another one next time.
-                let gives_uid =
-                    bounded_json::fields(self.body.bytes).is_ok_and(|fields| fields.contains_key("uid"));
-                if !gives_uid && current.config.uid.as_ref() == Some(&self.key) {
-                    new.uid.clone_from(&current.config.uid);
-                }
-            }
-            _ => {
-                new.uid.get_or_insert_with(|| self.key.clone());
-            }
+        if let Some(before) = &before {
+            may_change(self.body.bytes, before, &new)?;
+        }
+        if self.is_put {
+            new.uid = uid_of_put(new.uid, &self.key, before.as_ref().map(|before| before.uid.as_deref()));
         }
         Ok(new)
     }
@@ -271,8 +230,7 @@ async fn put(
     }
     let (once, received) = (pending.once(org, &[key.as_bytes()]), pending.read().await?);
     let body = received.text();
-    let whole = Some(read_whole(org, body)?);
-    let change = SourceChange { api: &api, caller: &caller, key, once, body, whole };
+    let change = SourceChange { api: &api, caller: &caller, key, once, body, is_put: true };
     let (status, source) = replace(&api, &change).await?;
     Ok(json::answer(status, &shown(&api, &caller, &base, &source)?))
 }
@@ -287,7 +245,7 @@ async fn patch(
     api.ask(&caller).source(&key).await?;
     let received = pending.read().await?;
     let body = received.text();
-    let change = SourceChange { api: &api, caller: &caller, key, once: None, body, whole: None };
+    let change = SourceChange { api: &api, caller: &caller, key, once: None, body, is_put: false };
     let (status, source) = replace(&api, &change).await?;
     Ok(json::answer(status, &shown(&api, &caller, &base, &source)?))
 }
@@ -335,7 +293,7 @@ async fn rotate(
             Err(ChangeError::Unsettled) => retry.wait().await?,
             rotated => {
                 let token = api.engine.directory().source_token(&rotated?).map_err(ChangeError::from)?;
-                let out = RotateTokenOut { ingest_url: ingest_url(&base, &token) };
+                let out = IngestUrlView { ingest_url: ingest_url(&base, &token) };
                 return Ok(json::answer(StatusCode::OK, &out));
             }
         }

@@ -1,8 +1,10 @@
 //! What all routes share: errors, strict input, repeats, the document.
 
+pub(crate) mod all_problems;
 pub(crate) mod bad_input;
 pub(crate) mod docs;
 pub(crate) mod document_examples;
+pub(crate) mod document_snapshot;
 pub(crate) mod errors;
 pub(crate) mod idempotency;
 pub(crate) mod known_fields;
@@ -14,4 +16,5 @@ pub(crate) mod raw_payload;
 pub(crate) mod replacing;
 pub(crate) mod request_keys;
 pub(crate) mod resources;
+pub(crate) mod sending_back;
 pub(crate) mod unknown_fields;

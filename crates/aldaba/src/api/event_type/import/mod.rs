@@ -9,23 +9,26 @@ mod yaml;
 use super::apart;
 use crate::api::endpoint::some_items;
 use crate::api::request::body::{BodyText, Pending};
-use crate::api::request::json;
+use crate::api::request::json::{self, bounded_json};
+use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::token::Caller;
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    ImportOpenApi, ImportedEventType, ImportedEventTypeView, ImportedEventTypesView, ImportedOpenApi,
+    ImportedOpenApiView,
+};
 use aldaba_engine::{IdempotencyDigest, NewEventType};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 use webhooks::{Flaw, Refused};
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -36,74 +39,14 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.event-type.import-openapi",
                 "Creates or changes event types from the webhooks of an OpenAPI document",
             )
-            .takes::<EventTypeImportOpenApiIn>()
-            .answers::<EventTypeImportOpenApiOut<'_>>(StatusCode::OK)
+            .takes::<Described<ImportOpenApi>>()
+            .answers::<Described<ImportedOpenApi>>(StatusCode::OK)
             .may_conflict(),
     ]
 }
 
-/// An OpenAPI document, as `spec` or as `specRaw`.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct EventTypeImportOpenApiIn {
-    #[schema(value_type = Option<Object>)]
-    spec: Value,
-    /// YAML or JSON.
-    spec_raw: Option<String>,
-    /// Only say what would be done.
-    dry_run: Option<bool>,
-    /// Archive all event types that are not in the document.
-    replace_all: Option<bool>,
-}
-
-example!(EventTypeImportOpenApiIn, {
-    "spec": {
-        "openapi": "3.1.0",
-        "info": {"title": "Our events", "version": "1"},
-        "webhooks": {"report.ready": {"post": {
-            "description": "A report can be fetched",
-            "requestBody": {"content": {"application/json": {"schema": {
-                "type": "object",
-                "required": ["report"],
-                "properties": {"report": {"type": "integer"}},
-            }}}},
-        }}},
-    },
-    "dryRun": true,
-});
-
-#[derive(Serialize, ToSchema)]
-struct EventTypeImportOpenApiOut<'a> {
-    data: EventTypeImportOpenApiOutData<'a>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct EventTypeImportOpenApiOutData<'a> {
-    /// Those that were made or changed.
-    modified: Vec<&'a str>,
-    /// What a dry run would make of them.
-    to_modify: Option<Vec<EventTypeFromOpenApi<'a>>>,
-    /// Those that were archived, or would be.
-    archived: Vec<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct EventTypeFromOpenApi<'a> {
-    name: &'a str,
-    description: &'a str,
-    deprecated: bool,
-    #[schema(value_type = Option<Object>)]
-    schemas: Option<&'a RawValue>,
-    feature_flags: Option<&'a [String]>,
-    feature_flag: Option<&'a str>,
-    group_name: Option<&'a str>,
-}
-
-fn render(new: &NewEventType) -> EventTypeFromOpenApi<'_> {
-    EventTypeFromOpenApi {
+fn render(new: &NewEventType) -> impl Shows<ImportedEventType> {
+    ImportedEventTypeView {
         name: &new.name,
         description: &new.description,
         deprecated: new.deprecated,
@@ -122,13 +65,13 @@ struct Import {
 }
 
 fn read(body: BodyText<'_>) -> Result<Import, Error> {
-    let mut fields = body.fields()?;
-    fields.refuse_others(&["spec", "specRaw", "dryRun", "replaceAll"]);
-    let dry_run = fields.boolean_or("dryRun", false);
-    let replace_all = fields.boolean_or("replaceAll", false);
-    let (spec, raw) = (fields.object_value("spec"), fields.string("specRaw"));
-    fields.finish()?;
-    let (field, document) = match (spec, raw) {
+    let ImportOpenApi { spec, spec_raw, dry_run, replace_all } = body.parse(false)?.finish()?;
+    let spec = spec.map(|spec| {
+        let wrong = |why| Problem::decode(&["body", "spec"], why);
+        bounded_json::build::<Value>(spec.text().as_bytes()).map_err(wrong)
+    });
+    let (dry_run, replace_all) = (dry_run.unwrap_or_default(), replace_all.unwrap_or_default());
+    let (field, document) = match (spec.transpose()?, spec_raw) {
         (Some(spec), None) => ("spec", spec),
         (None, Some(raw)) => {
             let wrong =
@@ -187,14 +130,12 @@ async fn carry_out(
 ) -> Result<Response, Error> {
     let Import { event_types: new, dry_run, replace_all } = read(body)?;
     let (directory, org) = (api.directory(caller), caller.org());
-    let data = if dry_run {
-        let archived = directory.try_import(org, &new, replace_all)?;
-        let to_modify = Some(new.iter().map(render).collect());
-        EventTypeImportOpenApiOutData { modified: Vec::new(), to_modify, archived }
-    } else {
-        let archived = directory.import_event_types(org, &new, replace_all, once).await?;
-        let modified = new.iter().map(|new| new.name.as_str()).collect();
-        EventTypeImportOpenApiOutData { modified, to_modify: None, archived }
+    let archived = match dry_run {
+        true => directory.try_import(org, &new, replace_all)?,
+        false => directory.import_event_types(org, &new, replace_all, once).await?,
     };
-    Ok(json::answer(StatusCode::OK, &EventTypeImportOpenApiOut { data }))
+    let modified: Vec<_> = new.iter().filter(|_| !dry_run).map(|new| new.name.as_str()).collect();
+    let to_modify = dry_run.then(|| new.iter().map(render).collect::<Vec<_>>());
+    let data = ImportedEventTypesView { modified, to_modify, archived };
+    Ok(json::answer(StatusCode::OK, &ImportedOpenApiView { data }))
 }
