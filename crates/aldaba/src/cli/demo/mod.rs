@@ -148,7 +148,8 @@ async fn play(
         std::array::from_fn(|_| SigningKey::generate_hmac(context.entropy.bytes()));
     let receiver = Receiver::start(&context, &signing)?;
     let mut running =
-        RunningServer::start(config(options, folder.path()), &*context.clock, &*context.entropy).await?;
+        Box::pin(RunningServer::start(config(options, folder.path()), &*context.clock, &*context.entropy))
+            .await?;
     let endpoints = event_sender::set_up(&running.access, &receiver.addresses, &signing).await;
     let endpoints = endpoints.map_err(|error| Error::SetUp(error.to_string()))?;
     let token_command = format!("{} token create --data {}", quoted(program), full_path(folder.path()));
