@@ -69,14 +69,8 @@ pub fn items(list: &RawValue, most: usize) -> Result<First<Vec<&RawValue>>, serd
 ///
 /// # Errors
 /// If it is not an object.
-pub fn entries(
-    object: &RawValue,
-    most: usize,
-) -> Result<(First<BTreeMap<String, Box<RawValue>>>, Vec<String>), serde_json::Error> {
-    let read = serde_json::Deserializer::from_str(object.get()).deserialize_map(RawObject { most });
-    read.map(|First { items: RawFields { fields, repeated }, count }| {
-        (First { items: fields, count }, repeated)
-    })
+pub fn entries(object: &RawValue, most: usize) -> Result<First<RawFields>, serde_json::Error> {
+    serde_json::Deserializer::from_str(object.get()).deserialize_map(RawObject { most })
 }
 
 /// Builds a whole body.
@@ -223,7 +217,7 @@ mod tests {
     fn of_a_large_object_no_more_is_kept_than_it_may_have() {
         let many: Vec<_> = (0..100_000).map(|number| format!("\"{number}\":1")).collect();
         let object = raw(&format!("{{{}}}", many.join(",")));
-        let (First { items, count }, _) = entries(&object, 10).unwrap();
+        let First { items: RawFields { fields: items, .. }, count } = entries(&object, 10).unwrap();
         assert_eq!((items.len(), count), (10, 100_000));
         let error = fields(object.get().as_bytes()).unwrap_err();
         assert!(error.to_string().contains("may have 1000 fields at most; it has 100000"), "{error}");

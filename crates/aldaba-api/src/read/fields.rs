@@ -24,8 +24,11 @@ pub struct Fields {
     is_brief: bool,
     problems: Problems,
     /// Two names of one field whose values differ, and the body as it came.
-    ambiguous: Option<(Vec<(&'static str, &'static str)>, Box<Self>)>,
+    ambiguous: Option<(Vec<NamePair>, Box<Self>)>,
 }
+
+/// A name, and an older one for the same field.
+type NamePair = (&'static str, &'static str);
 
 /// What becomes of fields that a body does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -284,7 +287,8 @@ impl Fields {
             self.wrong(name, &object, "an object of strings");
             return None;
         }
-        let (First { items, count }, repeated) = self.built(name, bounded_json::entries(&object, most))?;
+        let First { items, count } = self.built(name, bounded_json::entries(&object, most))?;
+        let RawFields { fields: items, repeated } = items;
         for key in repeated {
             self.problem_at(&[name, &key], "is given twice");
         }

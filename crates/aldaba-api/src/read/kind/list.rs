@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 
 const TEXTS: &str = "a list of strings";
 
-fn schema(items: Value, min: Option<usize>, max: Option<usize>) -> Value {
+fn schema(items: &Value, min: Option<usize>, max: Option<usize>) -> Value {
     let mut schema = json!({"type": "array", "items": items});
     for (name, value) in [("minItems", min), ("maxItems", max)] {
         if let Some(value) = value {
@@ -57,11 +57,11 @@ impl FieldKind for TextsField {
 
 impl KindSchema for TextsField {
     fn input(&self) -> Value {
-        schema(json!({"type": "string"}), None, Some(self.max))
+        schema(&json!({"type": "string"}), None, Some(self.max))
     }
 
     fn output(&self) -> Value {
-        schema(json!({"type": "string"}), None, None)
+        schema(&json!({"type": "string"}), None, None)
     }
 }
 
@@ -153,11 +153,11 @@ impl FieldKind for NamesField {
 impl KindSchema for NamesField {
     fn input(&self) -> Value {
         let min = (self.is_described && !self.may_be_empty).then_some(1);
-        schema(json!({"type": "string"}), min, self.is_described.then_some(self.max))
+        schema(&json!({"type": "string"}), min, self.is_described.then_some(self.max))
     }
 
     fn output(&self) -> Value {
-        schema(json!({"type": "string"}), None, None)
+        schema(&json!({"type": "string"}), None, None)
     }
 }
 
@@ -188,9 +188,8 @@ impl<T: ApiRequest + Clone + PartialEq> FieldKind for BodiesField<T> {
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<T>> {
         let items = up_to(fields, name, self.max, "a list")?;
-        let read =
-            |(index, item): (usize, &Box<RawValue>)| inner(fields, &[name, &format!("[{index}]")], item);
-        Some(items.iter().enumerate().filter_map(read).collect())
+        let read = |(index, item): (usize, &RawValue)| inner(fields, &[name, &format!("[{index}]")], item);
+        Some(items.iter().map(|item| &**item).enumerate().filter_map(read).collect())
     }
 
     fn default(&self) -> Vec<T> {
@@ -200,11 +199,11 @@ impl<T: ApiRequest + Clone + PartialEq> FieldKind for BodiesField<T> {
 
 impl<T: ApiBody> KindSchema for BodiesField<T> {
     fn input(&self) -> Value {
-        schema(reference(T::NAME), None, Some(self.max))
+        schema(&reference(T::NAME), None, Some(self.max))
     }
 
     fn output(&self) -> Value {
-        schema(json!({"type": "object"}), None, None)
+        schema(&json!({"type": "object"}), None, None)
     }
 
     fn nested(&self, into: &mut Vec<(String, Value)>) {
@@ -266,7 +265,7 @@ impl<T: ApiBody + Clone + PartialEq> FieldKind for PartsField<T> {
 
 impl<T: ApiBody> KindSchema for PartsField<T> {
     fn input(&self) -> Value {
-        schema(reference(T::NAME), Some(1), Some(self.max))
+        schema(&reference(T::NAME), Some(1), Some(self.max))
     }
 
     fn output(&self) -> Value {

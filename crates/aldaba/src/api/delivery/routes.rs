@@ -89,9 +89,9 @@ pub(crate) fn retries(
     }
 }
 
-fn render<'a>(
+fn render(
     api: &Api,
-    explained: &'a ExplainedDelivery,
+    explained: &ExplainedDelivery,
     attempts: Option<Vec<impl Shows<Attempt>>>,
 ) -> impl Shows<Delivery> {
     let ExplainedDelivery { view, why, stop_date } = explained;

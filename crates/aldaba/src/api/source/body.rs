@@ -47,6 +47,7 @@ pub(crate) fn patched(body: BodyText<'_>, before: &NewSource) -> Result<NewSourc
 }
 
 /// What becomes of that by which a source verifies its sender.
+#[derive(Clone, Copy)]
 enum Before<'a> {
     /// It stays as it is.
     Stays(&'a NewSource),

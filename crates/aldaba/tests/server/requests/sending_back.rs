@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 fn with(shown: &Value, more: Value) -> String {
     let mut body = shown.clone();
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+        body.extend(more);
+    }
     body.to_string()
 }
 
