@@ -49,12 +49,12 @@ fn deliver(address: SocketAddr, token: &str, receiver: &Receiver, messages: usiz
     });
 }
 
-/// Refuses every second request.
+/// Refuses the first attempt of every second message.
 fn receiver() -> Receiver {
-    let mut number = 0;
-    Receiver::start(move |_, _| {
-        number += 1;
-        if number % 2 == 0 { 500 } else { 200 }
+    let mut seen = BTreeSet::new();
+    Receiver::start(move |_, message| {
+        let is_first = seen.insert(message.to_owned());
+        if is_first && seen.len().is_multiple_of(2) { 500 } else { 200 }
     })
 }
 

@@ -119,7 +119,7 @@ fn deliveries_of_a_deleted_application_end_before_they_are_due() {
 fn deliveries_of_a_deleted_application_end_after_a_crash() {
     // At some of these moments the deletion is on disk, and only a part of what waits has ended.
     let mut between = 0;
-    for length in (65_000..65_020).map(Duration::from_millis) {
+    for length in (64_980..65_020).map(Duration::from_millis) {
         let mut scenario = leaving();
         let downtime = Duration::from_secs(60);
         scenario.lives = vec![LifePlan { length, end: PlannedEnd::Kill, crash: None, downtime }];

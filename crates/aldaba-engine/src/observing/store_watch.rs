@@ -5,7 +5,7 @@ use super::statistics::Statistics;
 use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Inbox, SchedulingQuestion};
 use aldaba_delivery::{EndpointId, OrgId, Reason, Timestamp};
-use aldaba_store::{Error, Seq, Store};
+use aldaba_store::{DeadLetterCounts, Error, Seq, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl StoreWatch {
         let (mut counts, mut after): (Vec<_>, Option<Seq>) =
             (Reason::ALL.map(|reason| (reason, 0)).into(), None);
         loop {
-            let (found, next) = self.store.dead_letter_reasons(after).await?;
+            let DeadLetterCounts { counts: found, next } = self.store.dead_letter_reasons(after).await?;
             for (reason, more) in found {
                 counts.iter_mut().filter(|(counted, _)| *counted == reason).for_each(|(_, sum)| *sum += more);
             }

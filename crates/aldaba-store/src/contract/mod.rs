@@ -92,7 +92,7 @@ pub use mail::{
 };
 pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
-    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, FailedEndpoints, LATENCY_MILLIS,
+    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, DeadLetterCounts, FailedEndpoints, LATENCY_MILLIS,
     OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics,
 };
 pub use replay::{

@@ -279,6 +279,14 @@ pub struct FailedEndpoints {
     pub endpoints: u64,
 }
 
+/// A part of the dead letter, by reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterCounts {
+    pub counts: Vec<(Reason, u64)>,
+    /// The walk goes on after this number; `None`: that is all.
+    pub next: Option<crate::Seq>,
+}
+
 contract! {
     /// What is counted of organizations.
     pub trait OrganizationStatistics {
@@ -301,11 +309,8 @@ contract! {
             ) -> (Option<aldaba_delivery::Timestamp>, Option<aldaba_delivery::EndpointId>)
                 = |reading, slice| organizations::oldest_waiting(reading, slice, after);
 
-            /// How many deliveries there are in the dead letter for each reason, of those after this number. The walk goes on
-            /// after the number that is returned, if there is one.
-            walk dead_letter_reasons(
-                after: Option<crate::Seq>
-            ) -> (Vec<(Reason, u64)>, Option<crate::Seq>)
+            /// How many deliveries there are in the dead letter for each reason, of those after this number.
+            walk dead_letter_reasons(after: Option<crate::Seq>) -> DeadLetterCounts
                 = |reading, slice| organizations::dead_letter_reasons(reading, slice, after);
         }
     }

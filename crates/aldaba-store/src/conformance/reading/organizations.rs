@@ -3,7 +3,7 @@
 use crate::conformance::scene::ask;
 use crate::conformance::{Scene, at};
 use crate::{
-    CountKind, CountedSpans, FailedEndpoints, ManualRecord, NewAttempt, OrganizationCounts,
+    CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt, OrganizationCounts,
     OrganizationCountsQuery, Record, Store, Trigger,
 };
 use aldaba_delivery::{Ending, Health, HealthStatus, OrgId, Reason, Transition};
@@ -145,7 +145,7 @@ pub async fn the_dead_letter_is_counted_by_reason(store: Arc<dyn Store>) {
         let seq = scene.accepted(&event).await;
         scene.record(vec![scene.dead(&event, seq, reason)]).await;
     }
-    let (counts, next) = scene.store.dead_letter_reasons(None).await.unwrap();
+    let DeadLetterCounts { counts, next } = scene.store.dead_letter_reasons(None).await.unwrap();
     let found: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
     assert_eq!((found, next), (vec![(Reason::Exhausted, 2), (Reason::StopDate, 1)], None));
 }

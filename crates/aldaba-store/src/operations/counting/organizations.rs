@@ -5,8 +5,8 @@ use crate::operations::column::{Columns, FromRow, Parameter};
 use crate::operations::transaction::{ReadingExt, Value, statements, values};
 use crate::operations::{Reading, Result, Slice, Statement, Transaction};
 use crate::{
-    Accept, CountKind, CountedSpans, FailedEndpoints, ManualRecord, NewAttempt, OrganizationCounts,
-    OrganizationCountsQuery, Record, Seq,
+    Accept, CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt,
+    OrganizationCounts, OrganizationCountsQuery, Record, Seq,
 };
 use aldaba_delivery::{Ending, EndpointId, OrgId, Reason, Timestamp};
 
@@ -251,7 +251,7 @@ pub(crate) fn dead_letter_reasons(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     after: Option<Seq>,
-) -> Result<(Vec<(Reason, u64)>, Option<Seq>)> {
+) -> Result<DeadLetterCounts> {
     let mut counts = Reason::ALL.map(|reason| (reason, 0));
     let mut reached = after.unwrap_or(Seq(0));
     loop {
@@ -266,7 +266,7 @@ pub(crate) fn dead_letter_reasons(
             reached = *seq;
         }
         if is_last || slice.is_over() {
-            return Ok((counts.to_vec(), (!is_last).then_some(reached)));
+            return Ok(DeadLetterCounts { counts: counts.to_vec(), next: (!is_last).then_some(reached) });
         }
     }
 }
