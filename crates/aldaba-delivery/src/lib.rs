@@ -16,6 +16,7 @@ pub mod filter;
 mod gate;
 mod health;
 mod id;
+mod language;
 mod operator_actions;
 mod ordering;
 mod outcome;
@@ -41,6 +42,7 @@ pub use id::{
     AlertId, ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId,
     OrgId, RefusalId, ReplayId, SourceId,
 };
+pub use language::Language;
 pub use operator_actions::TurnedOff;
 pub use ordering::{OnExhausted, Ordering};
 pub use outcome::{AttemptFailure, FailureKind, Outcome, ResponseHead, split_timeout};

@@ -60,7 +60,7 @@ pub use intake::{
     mismatches,
 };
 pub use mailing::{
-    AlertMail, AlertText, Language, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
+    AlertMail, AlertText, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
     MailLinkError, MailLinkKind, MailOptions, MailTexts, MailTransport, OutgoingMail, SendingMail, one_line,
     test_mail, texts,
 };

@@ -80,7 +80,7 @@ fn d10_windows_survive_kill_9() {
 }
 
 #[test]
-#[ignore = "needs Prometheus: cargo xtask observing"]
+#[ignore = "needs Prometheus: `cargo xtask observing` installs it"]
 fn promtool_finds_nothing_wrong_but_a_name_that_is_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let (address, receiver) = (free_address(), receiver());
@@ -156,7 +156,7 @@ impl Drop for Prometheus {
 }
 
 #[test]
-#[ignore = "needs Prometheus: cargo xtask observing"]
+#[ignore = "needs Prometheus: `cargo xtask observing` installs it"]
 fn a_real_prometheus_scrapes_every_metric_under_load() {
     let folder = tempfile::tempdir().expect("a folder");
     let (address, receiver) = (free_address(), receiver());

@@ -1,6 +1,7 @@
 //! The dashboard: a panel for each rule with its threshold, and panels for what an operator needs besides.
 
-use aldaba_delivery::alert::{AlertRule, Comparison, Language, Unit};
+use aldaba_delivery::Language;
+use aldaba_delivery::alert::{AlertRule, Comparison, Unit};
 use serde_json::{Value, json};
 
 /// The columns of a dashboard, and those of a panel.

@@ -1,6 +1,7 @@
 //! The rules file and its tests. A text in quotes is written as JSON, which YAML reads as well.
 
-use aldaba_delivery::alert::{AlertLimits, AlertRule, Comparison, Language};
+use aldaba_delivery::Language;
+use aldaba_delivery::alert::{AlertLimits, AlertRule, Comparison};
 use aldaba_delivery::format_duration;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! The table of the rules in the documentation.
 
-use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertScope, Language};
+use aldaba_delivery::Language;
+use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertScope};
 use aldaba_delivery::format_duration;
 use std::fmt::Write as _;
 

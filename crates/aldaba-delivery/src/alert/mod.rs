@@ -12,4 +12,4 @@ mod text;
 pub use judge::{AlertState, AlertTransition, MAX_JUDGING_GAP, Measured};
 pub use limits::{AlertLimits, AlertRules, AlertRulesError, RuleSource};
 pub use rule::{ATTEMPT_WINDOW, AlertRule, AlertScope, Comparison, DELIVERY_WINDOW, Sample, Severity, Unit};
-pub use text::{AlertTexts, Language};
+pub use text::AlertTexts;

@@ -1,24 +1,7 @@
 //! What people read about an alert, in each language. A text takes all languages at once, so that none can be forgotten.
 
 use super::{AlertLimits, AlertRule};
-
-/// A language of mails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Language {
-    English,
-    Spanish,
-}
-
-impl Language {
-    pub const ALL: [Self; 2] = [Self::English, Self::Spanish];
-
-    fn pick(self, english: &'static str, spanish: &'static str) -> &'static str {
-        match self {
-            Self::English => english,
-            Self::Spanish => spanish,
-        }
-    }
-}
+use crate::Language;
 
 /// The texts of a rule in one language.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,8 @@
 use super::Verdict;
 use crate::housekeeping::rfc3339;
 use crate::{AlertMail, AlertText};
-use aldaba_delivery::alert::{AlertScope, AlertTransition, Language};
+use aldaba_delivery::Language;
+use aldaba_delivery::alert::{AlertScope, AlertTransition};
 use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
 

@@ -92,11 +92,6 @@ impl Engine {
         self.0.inbox.ask(SchedulingQuestion::Progress).await
     }
 
-    /// Whether the disk has enough room to accept messages.
-    pub fn has_space(&self) -> bool {
-        self.0.store.has_space()
-    }
-
     /// Writes a few bytes, to see whether anything can be written.
     pub async fn probe_store(&self) -> Result<(), Error> {
         let value = self.0.clock.now().millis().to_be_bytes().to_vec();

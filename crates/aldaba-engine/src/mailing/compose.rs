@@ -4,10 +4,11 @@ use super::content::{AlertMail, AlertText, EndpointTrouble, MailContent, MailPar
 use super::inert::one_line;
 use super::links::{MailLink, MailLinkKind};
 use super::texts::{self, MailTexts, texts};
-use super::{Language, MailOptions, OutgoingMail, render};
+use super::{MailOptions, OutgoingMail, render};
 use crate::{Entropy, Vault};
-use aldaba_delivery::{OwnerAlert, Timestamp};
+use aldaba_delivery::{Language, OwnerAlert, Timestamp};
 use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
+use serde::Deserialize;
 use std::collections::HashSet;
 use url::Url;
 
@@ -45,9 +46,8 @@ impl Composer<'_> {
 
     /// That of the endpoint, or of its application, or the server's.
     fn language(&self, mail: &Mail) -> Language {
-        let of_endpoint = mail.endpoint.as_ref().and_then(|one| Language::of_metadata(&one.metadata));
-        let of_application =
-            || mail.application.as_ref().and_then(|one| Language::of_metadata(&one.metadata));
+        let of_endpoint = mail.endpoint.as_ref().and_then(|one| chosen_language(&one.metadata));
+        let of_application = || mail.application.as_ref().and_then(|one| chosen_language(&one.metadata));
         of_endpoint.or_else(of_application).unwrap_or(self.options.language)
     }
 
@@ -245,6 +245,17 @@ fn facts(
 fn moment(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// The language that the metadata of an endpoint or an application chooses for its mails, as `mailLanguage`.
+fn chosen_language(metadata: &str) -> Option<Language> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Chosen {
+        mail_language: String,
+    }
+    let chosen: Chosen = serde_json::from_str(metadata).ok()?;
+    Language::of_code(&chosen.mail_language)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Links in mails: sealed, so that the reader of a mail may do what its link is for, and nothing else.
 
 use crate::{Entropy, Vault};
-use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Language, Timestamp};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct MailLink {
     pub endpoint: Option<EndpointId>,
     pub address: String,
     pub issued_at: Timestamp,
-    pub language: super::Language,
+    pub language: Language,
 }
 
 /// Why a link cannot be used.
@@ -80,7 +80,7 @@ impl MailLink {
                 endpoint,
                 address: plain.m,
                 issued_at: Timestamp::from_millis(plain.t),
-                language: super::Language::of_code(&plain.l).unwrap_or_default(),
+                language: Language::of_code(&plain.l).unwrap_or_default(),
             })
         };
         let link = Some(token).filter(|token| token.len() <= MAX_TOKEN_BYTES).and_then(|_| opened());
@@ -114,7 +114,7 @@ mod tests {
             endpoint: Some(EndpointId::from_bytes([2; 20])),
             address: "people@example.com".into(),
             issued_at: at,
-            language: crate::Language::Spanish,
+            language: Language::Spanish,
         };
         let token = link.sealed(&vault, &entropy);
         assert_eq!(MailLink::open(&vault, &token, at), Ok(link.clone()));

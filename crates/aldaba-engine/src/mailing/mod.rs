@@ -7,7 +7,6 @@
 mod compose;
 mod content;
 mod inert;
-mod language;
 mod links;
 mod outgoing;
 mod queue;
@@ -20,13 +19,13 @@ pub(crate) use compose::{FAILED, RECOVERED, WARNING};
 pub use content::{AlertMail, AlertText};
 pub(crate) use content::{EndpointTrouble, TroubleCause};
 pub use inert::one_line;
-pub use language::Language;
 pub use links::{MailLink, MailLinkError, MailLinkKind};
 pub use outgoing::{MailFailure, MailTransport, OutgoingMail, SendingMail, test_mail};
 pub(crate) use queue::MailQueue;
 pub(crate) use sender::{MailSender, ServerState};
 pub use texts::{MailTexts, texts};
 
+use aldaba_delivery::Language;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! A mail as it leaves, and what takes it.
 
-use super::{Language, texts};
+use super::texts;
+use aldaba_delivery::Language;
 use std::fmt;
 use std::pin::Pin;
 

@@ -1,8 +1,9 @@
 //! Writes a mail as text and as HTML. Everything passes through here, so this is where texts are made inert.
 
+use super::OutgoingMail;
 use super::content::{MailContent, MailPart};
 use super::inert::{escaped, one_line};
-use super::{Language, OutgoingMail};
+use aldaba_delivery::Language;
 use std::fmt::Write;
 
 /// Characters of a subject.

@@ -1,5 +1,5 @@
 //! Looks now and then at what nothing counts: endpoints that have failed, the oldest delivery, the dead letter, and the
-//! scheduler. So whoever asks for these numbers reads nothing.
+//! scheduler. So a question for these numbers reads nothing.
 
 use super::statistics::Statistics;
 use crate::housekeeping::background::{StoreClosed, Task};

@@ -125,6 +125,8 @@ pub struct DiskState {
     /// The write-ahead log.
     pub log_bytes: Option<u64>,
     pub free_bytes: Option<u64>,
+    /// There is too little room to accept messages.
+    pub is_low: bool,
 }
 
 /// Everything that the server needs of a database.
@@ -164,11 +166,6 @@ pub trait Store:
     /// holds is uncertain, and only a fresh start reads it again.
     fn failed(&self) -> Pin<Box<dyn Future<Output = String> + Send>> {
         Box::pin(std::future::pending())
-    }
-
-    /// Whether there is enough room to accept messages.
-    fn has_space(&self) -> bool {
-        true
     }
 
     /// The store's own threads that were restarted lately.

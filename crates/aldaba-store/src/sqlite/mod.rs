@@ -130,14 +130,11 @@ impl Store for SqliteStore {
         Box::pin(self.failure.wait())
     }
 
-    fn has_space(&self) -> bool {
-        !self.space.is_low()
-    }
-
     fn disk(&self) -> DiskState {
         DiskState {
             log_bytes: Some(u64::from(self.log_pages()) * PAGE_BYTES),
             free_bytes: self.space.available(),
+            is_low: self.space.is_low(),
         }
     }
 

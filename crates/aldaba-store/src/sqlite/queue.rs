@@ -110,17 +110,17 @@ impl WriteQueue {
 
     /// What the next commit is made of; waits for something to arrive, for so long at most, and then returns an empty batch.
     /// `None`: closed, and empty.
-    pub(super) fn take(&self, patience: Option<Duration>) -> Option<Batch> {
+    pub(super) fn take(&self, timeout: Option<Duration>) -> Option<Batch> {
         let mut lines = self.lines.lock();
         lines.written(self.clock.now());
         while lines.of.iter().all(|line| line.waiting.is_empty()) {
             if lines.closed {
                 return None;
             }
-            match patience {
+            match timeout {
                 None => self.arrived.wait(&mut lines),
-                Some(patience) => {
-                    if self.arrived.wait_for(&mut lines, patience).timed_out() {
+                Some(timeout) => {
+                    if self.arrived.wait_for(&mut lines, timeout).timed_out() {
                         return Some(Batch::default());
                     }
                 }

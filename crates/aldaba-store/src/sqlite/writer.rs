@@ -53,8 +53,8 @@ impl Writer {
 
     /// One commit; `false`: the store is closed and there is nothing left to write.
     fn run_once(&mut self) -> bool {
-        let patience = self.database.live.due_in(&self.database.clock);
-        let Some(batch) = self.queue.take(patience) else { return false };
+        let timeout = self.database.live.due_in(&self.database.clock);
+        let Some(batch) = self.queue.take(timeout) else { return false };
         if batch.ops.is_empty() {
             self.write_counts();
             return true;

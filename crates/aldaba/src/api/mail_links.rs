@@ -2,7 +2,8 @@
 
 use super::{Api, Error};
 use crate::api::request::ids::Ids;
-use aldaba_engine::{Language, MailLink, MailLinkError, MailLinkKind, MailTexts, texts};
+use aldaba_delivery::Language;
+use aldaba_engine::{MailLink, MailLinkError, MailLinkKind, MailTexts, texts};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};

@@ -66,7 +66,7 @@ fn store(out: &mut Exposition, engine: &Engine) {
         "How many operations a commit had: messages for an endpoint, results and changes.",
         &Histogram { bounds: &bounds, counts: &commits.by_operations, sum: commits.operations as f64 },
     );
-    let DiskState { log_bytes, free_bytes } = ProcessQuestions(engine).disk();
+    let DiskState { log_bytes, free_bytes, .. } = ProcessQuestions(engine).disk();
     let bytes = |known: Option<u64>| known.map_or(f64::NAN, |bytes| bytes as f64);
     out.gauge("aldaba_store_wal_bytes", "The size of the write-ahead log.", bytes(log_bytes));
     out.gauge(

@@ -113,7 +113,8 @@ impl Server {
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         setup.engine.mail = mail::options(&config, address)?;
         setup.engine.issuers_expire_at = metrics.issuers_expire_at;
-        let Installation { engine, wire } = Installation::start(setup).await?;
+        // Boxed: a start is made once, and its future holds all parts of the engine.
+        let Installation { engine, wire } = Box::pin(Installation::start(setup)).await?;
         ClockRequest::of(config.data()).forget();
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;

@@ -3,8 +3,8 @@
 mod english;
 mod spanish;
 
-use super::Language;
 use super::content::TroubleCause;
+use aldaba_delivery::Language;
 use english::English;
 use spanish::Spanish;
 

@@ -1,5 +1,5 @@
 //! The newest counts in memory: of each organization the last hour by minutes and the last day by hours, what waits, and what
-//! commits cost. The writer adds to them after each commit, and whoever asks reads nothing from the store.
+//! commits cost. The writer adds to them after each commit, and a question reads nothing from the store.
 //!
 //! The rows of the store would cost a commit a tenth of its time, so counts are written at most once a second. A crash forgets the
 //! counts of that second, and nothing else: what waits is written in each commit, and deliveries do not depend on counts.
@@ -225,7 +225,7 @@ impl LiveCounts {
         }
         let rows = Arc::new(rows);
         state.writing = rows.clone();
-        // Whoever asks need not wait for the statements.
+        // Questions need not wait for the statements.
         drop(state);
         rows.iter().try_for_each(|(key, counts)| organizations::add_counts(tx, *key, counts))
     }

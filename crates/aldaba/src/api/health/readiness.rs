@@ -3,6 +3,7 @@
 
 use crate::api::Api;
 use crate::api::request::json;
+use crate::questions::ProcessQuestions;
 use aldaba_engine::{Engine, SchedulingProgress};
 use aldaba_store::Error as StoreError;
 use axum::extract::State;
@@ -143,7 +144,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
     let (probed, progress) = tokio::join!(api.store_probe.result(&api.engine), progress);
     let checks = vec![
         store(&probed),
-        space(api.engine.has_space()),
+        space(ProcessQuestions(&api.engine).disk().is_low),
         delivering(progress.as_ref().ok().copied().flatten()),
         queue(progress.ok().flatten(), api.limits.queue_age),
         background(&api),
@@ -193,9 +194,9 @@ fn store(probed: &Probed) -> ReadinessCheck {
     }
 }
 
-fn space(has_space: bool) -> ReadinessCheck {
+fn space(is_low: bool) -> ReadinessCheck {
     const NAME: &str = "space";
-    if has_space {
+    if !is_low {
         return ReadinessCheck::ok(NAME);
     }
     ReadinessCheck::failing(
@@ -276,7 +277,7 @@ mod tests {
             (store(&Probed::Refused(StoreError::Closed)), CheckState::Failing),
             (store(&Probed::Refused(StoreError::Failed(secret()))), CheckState::Failing),
             (store(&Probed::Refused(StoreError::Unavailable(secret()))), CheckState::Failing),
-            (space(false), CheckState::Failing),
+            (space(true), CheckState::Failing),
             (delivering(paused), CheckState::Failing),
             (delivering(None), CheckState::Failing),
             (queue(paused, limit), CheckState::Warning),
@@ -286,7 +287,7 @@ mod tests {
             assert!(check.action.is_some(), "{}", check.name);
         }
         let fine = Some(SchedulingProgress { paused: false, longest_wait: Duration::ZERO });
-        for check in [store(&Probed::Written), space(true), delivering(fine), queue(fine, limit)] {
+        for check in [store(&Probed::Written), space(false), delivering(fine), queue(fine, limit)] {
             assert_eq!(check.state, CheckState::Ok, "{}", check.name);
         }
     }

@@ -113,7 +113,7 @@ async fn mails_are_in_spanish_where_the_server_the_application_or_the_endpoint_s
     }
     stage.server.stop().await;
 
-    let stage = MailStage::with(|config| config.mail.language = aldaba_engine::Language::Spanish).await;
+    let stage = MailStage::with(|config| config.mail.language = aldaba_delivery::Language::Spanish).await;
     let english = json!({"name": "an application", "metadata": {"mailLanguage": "en"}}).to_string();
     let endpoint = stage.endpoint(json!({"name": "A"})).await;
     stage.send().await;
