@@ -84,7 +84,7 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     let restarted = engine.restarted_tasks();
     let names: Vec<_> = restarted.iter().map(|task| task.name).collect();
     let expected = ["clock-watch", "due-times", "operational-webhooks", "orphans", "places", "retention"];
-    assert_eq!(names, [&expected[..], &["stop-dates", "sweep"]].concat());
+    assert_eq!(names, [&expected[..], &["stop-dates", "store-watch", "sweep"]].concat());
     assert!(
         matches!(state(&engine, &taken).await, DeliveryState::Delivered { .. }),
         "lanes need none of them"

@@ -1,7 +1,7 @@
 //! Removes what is no longer kept. `walk.rs` is a round: it makes one bounded search after the other (`search.rs`), and
 //! has what they find removed in slices of the writer (`remove.rs`).
 
-mod newest;
+mod newest_positions;
 mod remove;
 mod search;
 mod walk;

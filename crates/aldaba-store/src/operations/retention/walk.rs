@@ -1,6 +1,6 @@
 //! A round of retention: which searches it makes, and in which order.
 
-use super::newest::Newest;
+use super::newest_positions::Newest;
 use super::search::{Cutoff, ExpiredItem, PayloadsCursor, Search, SettledPosition, StoredKey};
 use super::{Removal, Removed, kept_endpoints, newest_delivered};
 use crate::operations::{Reading, Result};
