@@ -46,8 +46,8 @@ const STEPS: &[&str] = &[
     include_str!("schema/0030_numbers.sql"),
     include_str!("schema/0031_endpoint_owner.sql"),
     include_str!("schema/0032_organization_counts.sql"),
-    include_str!("schema/0034_mail.sql"),
-    include_str!("schema/0036_alert.sql"),
+    include_str!("schema/0033_mail.sql"),
+    include_str!("schema/0034_alert.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

@@ -52,7 +52,7 @@ impl Pace {
         self.on_wire += 1;
     }
 
-    /// Nothing was policy_read about the receiver.
+    /// The attempt said nothing about the receiver.
     pub(crate) fn abandoned(&mut self) {
         self.on_wire -= 1;
     }

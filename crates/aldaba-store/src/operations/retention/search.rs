@@ -166,7 +166,7 @@ from_row!(SettledPosition { at, seq });
 
 from_row!(KeptEndpoint { app, id, org, policy, deleted, direct });
 
-/// SettledPosition deliveries of an endpoint in a state, up to a place, the oldest first.
+/// Settled deliveries of an endpoint in a state, up to a place, the oldest first.
 fn settled(state: &str) -> String {
     format!(
         "SELECT settled_at, seq FROM delivery

@@ -71,8 +71,7 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
     let delivery = text(&client.get(&format!("/app/{app}/delivery")).await.expect(200)["data"][0]["id"]);
     let since = json!({"since": "2020-01-01T00:00:00Z"}).to_string();
     let task = client.post(&format!("/app/{app}/endpoint/{endpoint}/bulk-replay"), since).await.expect(202);
-    let policy = r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}, "limit": {"attempts": 1},
-            "endpointFails": {"type": "whenExhausted"}}"#;
+    let policy = r#"{"name": "theirs", "schedule": {"type": "list", "delays": ["1s"]}}"#;
     client.post("/policy", policy).await.expect(201);
     let profile = json!({"name": "theirs", "headers": {"x-a": "b"}}).to_string();
     client.post("/profile", profile).await.expect(201);
@@ -93,7 +92,10 @@ pub(crate) async fn tenant(client: &Client, receiver: &Receiver) -> BTreeMap<&'s
         .await
         .expect(200);
     let failing = text(&client.post("/app", r#"{"name": "b"}"#).await.expect(201)["id"]);
-    let nobody = r#"{"url": "http://127.0.0.1:9/", "policy": "theirs"}"#;
+    let one_attempt = r#"{"name": "one-attempt", "schedule": {"type": "list", "delays": ["1s"]},
+            "limit": {"attempts": 1}, "endpointFails": {"type": "whenExhausted"}}"#;
+    client.post("/policy", one_attempt).await.expect(201);
+    let nobody = r#"{"url": "http://127.0.0.1:9/", "policy": "one-attempt"}"#;
     client.post(&format!("/app/{failing}/endpoint"), nobody).await.expect(201);
     client.post(&format!("/app/{failing}/msg"), r#"{"eventType": "a", "payload": {}}"#).await.expect(202);
     let alert = text(&client.list_until("/alert?state=firing", 1).await[0]["id"]);
