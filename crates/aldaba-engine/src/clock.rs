@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Where `now` comes from. Waiting is tokio's business, so that a paused runtime moves both.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The time of day: what is stored and compared with due times. It does not go back, but for a step of more
-    /// than [`MAX_SLEWED_STEP`]: then it was wrong before.
+    /// than `MAX_SLEWED_STEP`: then it was wrong before.
     fn now(&self) -> Timestamp;
 
     /// The time of day as others have it, for what they compare with their own clocks. It may go

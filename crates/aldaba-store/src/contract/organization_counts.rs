@@ -14,7 +14,7 @@ pub const LATENCY_MILLIS: [u64; 16] = [
     86_400_000,
 ];
 
-/// A number that is counted of an organization. The order is that of [`CountKind::COLUMNS`].
+/// A number that is counted of an organization. The order is that of `CountKind::COLUMNS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountKind {
     /// Messages that were accepted.
