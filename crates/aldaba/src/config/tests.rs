@@ -134,6 +134,13 @@ fn a_wrong_secret_is_refused_without_being_shown() {
         assert!(why.starts_with("expected ") || why.starts_with("PostgreSQL comes "), "{message}");
         assert!(!message.contains("too-short"), "{message}");
     }
+    let url = ("ALDABA_OTLP_URL", "http://u:too-short@collector:4318");
+    let message = with_variables(&[url]).unwrap_err().to_string();
+    assert!(
+        message.starts_with("ALDABA_OTLP_URL=(hidden): credentials belong into `otlp_headers`"),
+        "{message}"
+    );
+    assert!(!message.contains("too-short"), "{message}");
     let message = with_file("jwt_secret = 'too-short\n", &[]).unwrap_err().to_string();
     assert!(!message.contains("too-short"), "{message}");
     let loaded = with_variables(&[("ALDABA_JWT_SECRET", "32 bytes, just as many as needed")]).unwrap();
