@@ -57,7 +57,7 @@ impl RuleSource {
 pub struct AlertRules {
     /// What the operator has changed; `None`: turned off.
     changed: BTreeMap<AlertRule, Option<AlertLimits>>,
-    /// With fewer free bytes, no messages are accepted.
+    /// With fewer free bytes, no messages are accepted. 0: so few that the built-in limit is well before.
     low_space: u64,
 }
 
@@ -108,7 +108,8 @@ impl AlertRules {
     /// the disk comes well before.
     #[must_use]
     pub fn with_low_space(self, bytes: u64) -> Self {
-        Self { low_space: bytes, ..self }
+        let matters = LOW_SPACE_FACTOR * bytes as f64 > AlertRule::DiskSpace.default_limits().threshold;
+        Self { low_space: if matters { bytes } else { 0 }, ..self }
     }
 
     /// The limits of a rule; `None`: it is turned off.
@@ -118,10 +119,10 @@ impl AlertRules {
 
     fn limits_unchanged(&self, rule: AlertRule) -> AlertLimits {
         let built_in = rule.default_limits();
-        let least = LOW_SPACE_FACTOR * self.low_space as f64;
-        if rule != AlertRule::DiskSpace || least <= built_in.threshold {
+        if rule != AlertRule::DiskSpace || self.low_space == 0 {
             return built_in;
         }
+        let least = LOW_SPACE_FACTOR * self.low_space as f64;
         let resolve = least * (built_in.resolve / built_in.threshold);
         AlertLimits { threshold: least, resolve, ..built_in }
     }

@@ -291,7 +291,7 @@ pub struct WaitingLanes {
     /// When the oldest delivery began to wait, of endpoints to which anything is sent: neither given up, blocked nor off. It may be
     /// in the future.
     pub oldest: Option<Timestamp>,
-    /// How many deliveries wait for other endpoints, or for a later time that their sender has named; at most a million of an
+    /// How many deliveries wait for other endpoints, or for a later time that their sender has named; at most 100,000 of an
     /// endpoint.
     pub set_aside: BTreeMap<OrgId, u64>,
     /// The walk goes on after this endpoint; `None`: that is all.

@@ -267,7 +267,7 @@ fn a_name_to_listen_on_is_resolved_and_ipv4_comes_first() {
 #[test]
 fn a_wrong_setting_of_traces_is_refused_with_what_to_do_and_headers_are_not_shown() {
     for (variable, value, said) in [
-        ("ALDABA_OTLP_URL", "127.0.0.1:4318", "ALDABA_OTLP_URL=127.0.0.1:4318: expected http://host:4318"),
+        ("ALDABA_OTLP_URL", "127.0.0.1:4318", "ALDABA_OTLP_URL=(hidden): expected http://host:4318"),
         ("ALDABA_OTLP_URL", "grpc://127.0.0.1:4317", "OTLP over gRPC (port 4317) is not spoken"),
         ("ALDABA_OTLP_URL", "http://user:pass@host", "credentials belong into `otlp_headers`"),
         ("ALDABA_OTLP_HEADERS", "hidden", "ALDABA_OTLP_HEADERS=(hidden): expected headers for the collector"),

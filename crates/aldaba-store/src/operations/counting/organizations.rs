@@ -17,7 +17,7 @@ const HOURS_KEPT: i64 = 400 * 24;
 /// Old rows that are removed with each row that is written. More than one, so that they all go.
 const REMOVED_AT_ONCE: usize = 2;
 /// Deliveries of one endpoint that are counted as set aside, at most.
-const SET_ASIDE_COUNTED: usize = 1_000_000;
+const SET_ASIDE_COUNTED: usize = 100_000;
 /// Rows of the dead letter that one statement counts.
 const REASONS_AT_ONCE: usize = 5000;
 /// The names of the totals of what waits: this and the id of the organization.
