@@ -1,6 +1,7 @@
 use crate::running::{OwnRuntime, Running};
 use crate::{Aldaba, StartError};
 use aldaba_delivery::Policy;
+use aldaba_delivery::alert::AlertRules;
 use aldaba_delivery::policy::{BUILTIN_NAMES, Overrides};
 use aldaba_engine::wire::{EgressProxy, PoolLimits, WireOptions, read_roots};
 use aldaba_engine::{
@@ -311,6 +312,8 @@ impl Builder {
         store.accept_older_data = self.older_data;
         if let Some(bytes) = self.low_space {
             store.low_space_bytes = bytes;
+            let rules = AlertRules::clone(&engine.alert_rules);
+            engine.alert_rules = Arc::new(rules.with_low_space(bytes));
         }
         Ok(Blueprint { store, encryption_key: self.encryption_key, wire, overrides: self.overrides, engine })
     }

@@ -251,7 +251,13 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
     outage.post("/policy", &policy("strict", "whenExhausted"));
     outage.post("/policy", &policy("lenient", "never"));
 
-    // Twelve endpoints fail, and more than a hundred deliveries wait for them.
+    let patient = json!({
+        "name": "patient", "schedule": {"type": "list", "delays": ["1h"]}, "limit": {"attempts": 2},
+        "jitter": {"type": "none"}, "gate": {"type": "apart"}, "endpointFails": {"type": "never"},
+    });
+    outage.post("/policy", &patient);
+
+    // Twelve endpoints fail.
     let failing = outage.application();
     let failed = outage.endpoints(&failing, 12, receiver, "strict");
     outage.messages(&failing, 1);
@@ -261,7 +267,10 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
         list.iter().all(|endpoint| endpoint["health"]["status"] == "failed")
     };
     assert!(wait_at_most(LIMIT, || gone(&mut outage)), "the endpoints fail");
-    outage.messages(&failing, 15);
+    // More than a hundred deliveries wait for another attempt.
+    let waiting = outage.application();
+    outage.endpoints(&waiting, 1, receiver, "patient");
+    outage.messages(&waiting, 120);
     // More than a hundred deliveries end without success, each after two retries.
     let dying = outage.application();
     outage.endpoints(&dying, 1, receiver, "lenient");
@@ -283,7 +292,7 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
         prometheus.firing()
     );
 
-    // Everything works again: what waits leaves, the dead letter is emptied, and thousands of deliveries succeed at once.
+    // Everything works again: what waits is cancelled, the dead letter is emptied, and thousands of deliveries succeed at once.
     status.store(200, Ordering::Relaxed);
     slow.store(false, Ordering::Relaxed);
     for endpoint in failed {
@@ -292,6 +301,8 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
     for app in [&failing, &dying] {
         outage.post(&format!("/app/{app}/delivery/discard"), &json!({}));
     }
+    let deleted = outage.client.delete(&format!("/app/{waiting}")).expect("an answer");
+    assert_eq!(deleted.status, 204, "{}", deleted.body);
     let healthy = outage.application();
     outage.endpoints(&healthy, 40, receiver, "quick");
     let resolved = |outage: &mut Outage| {

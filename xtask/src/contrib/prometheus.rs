@@ -99,6 +99,9 @@ fn test(text: &mut String, rule: AlertRule, limits: &AlertLimits) {
             series(text, &format!("{metric}{{{labels}{more}}}"), &values.join(" "));
         }
     }
+    if rule == AlertRule::QueueLength {
+        series(text, &format!("webhook_queue_set_aside{{{labels}}}"), &format!("0x{}", PHASE * 4));
+    }
     if rule.sample().is_some() {
         for (counter, label) in [
             ("webhook_delivery_attempts_total", ", status=\"success\""),

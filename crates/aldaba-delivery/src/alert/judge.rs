@@ -10,18 +10,33 @@ pub const MAX_JUDGING_GAP: Duration = Duration::from_secs(5 * 60);
 
 /// What was measured for a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
-    /// `None`: nothing happened that could be measured.
-    pub value: Option<f64>,
-    /// Whether it is of enough events to begin an alert: one failed attempt alone is no rate.
-    pub is_enough: bool,
+pub enum Measured {
+    /// Nobody has looked yet, or the look said nothing: the state stays as it is.
+    Unknown,
+    /// Nothing happened that could be measured.
+    Nothing,
+    Value {
+        value: f64,
+        /// Whether it is of enough events to begin an alert: one failed attempt alone is no rate.
+        is_enough: bool,
+    },
 }
 
 impl Measured {
-    pub const NOTHING: Self = Self { value: None, is_enough: false };
-
     pub fn of(value: f64) -> Self {
-        Self { value: Some(value), is_enough: true }
+        Self::Value { value, is_enough: true }
+    }
+
+    /// A value that somebody may not know.
+    pub fn known(value: Option<f64>) -> Self {
+        value.map_or(Self::Unknown, Self::of)
+    }
+
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Unknown | Self::Nothing => None,
+            Self::Value { value, .. } => Some(value),
+        }
     }
 }
 
@@ -68,14 +83,19 @@ impl AlertState {
         now: Timestamp,
     ) -> (Self, AlertTransition) {
         let comparison = rule.comparison();
-        let is_beyond = |limit: f64| measured.value.filter(|value| comparison.breaches(*value, limit));
+        let is_enough = match measured {
+            Measured::Unknown => return (self, AlertTransition::None),
+            Measured::Nothing => false,
+            Measured::Value { is_enough, .. } => is_enough,
+        };
+        let is_beyond = |limit: f64| measured.value().filter(|value| comparison.breaches(*value, limit));
         match self {
             Self::Firing { .. } => match is_beyond(limits.resolve_of(rule)) {
                 Some(_) => (self, AlertTransition::None),
-                None => (Self::Inactive, AlertTransition::Resolves { value: measured.value }),
+                None => (Self::Inactive, AlertTransition::Resolves { value: measured.value() }),
             },
             Self::Inactive | Self::Pending { .. } => {
-                let Some(value) = is_beyond(limits.threshold).filter(|_| measured.is_enough) else {
+                let Some(value) = is_beyond(limits.threshold).filter(|_| is_enough) else {
                     return (Self::Inactive, AlertTransition::None);
                 };
                 let since = self.beyond_since(now);
@@ -120,7 +140,7 @@ mod tests {
     fn run(values: impl IntoIterator<Item = Option<f64>>) -> Vec<(u64, AlertTransition)> {
         let (mut state, mut seen) = (AlertState::Inactive, Vec::new());
         for (number, value) in (0..).zip(values) {
-            let measured = value.map_or(Measured::NOTHING, Measured::of);
+            let measured = value.map_or(Measured::Nothing, Measured::of);
             let (next, transition) = state.judge(RULE, &limits(), measured, seconds(15 * number));
             state = next;
             if transition != AlertTransition::None {
@@ -170,10 +190,19 @@ mod tests {
 
     #[test]
     fn too_few_events_begin_no_alert_but_keep_one() {
-        let few = Measured { value: Some(150.0), is_enough: false };
+        let few = Measured::Value { value: 150.0, is_enough: false };
         assert_eq!(AlertState::Inactive.judge(RULE, &limits(), few, START).0, AlertState::Inactive);
         let firing = AlertState::Firing { since: START };
         assert_eq!(firing.judge(RULE, &limits(), few, START), (firing, AlertTransition::None));
+    }
+
+    #[test]
+    fn what_nobody_knows_yet_neither_begins_nor_ends_an_alert() {
+        let pending = AlertState::Pending { since: START, judged_at: START };
+        for state in [AlertState::Inactive, pending, AlertState::Firing { since: START }] {
+            let judged = state.judge(RULE, &limits(), Measured::Unknown, seconds(90));
+            assert_eq!(judged, (state, AlertTransition::None));
+        }
     }
 
     #[test]
@@ -208,7 +237,8 @@ mod tests {
             for (value, is_enough, step) in steps {
                 now = Timestamp::from_millis(now.millis() + step);
                 let was_firing = state.is_firing();
-                let (next, transition) = state.judge(rule, &limits, Measured { value, is_enough }, now);
+                let measured = value.map_or(Measured::Nothing, |value| Measured::Value { value, is_enough });
+                let (next, transition) = state.judge(rule, &limits, measured, now);
                 let is_bad = value.is_some_and(|value| rule.comparison().breaches(value, limits.threshold));
                 match transition {
                     AlertTransition::None => prop_assert_eq!(was_firing, next.is_firing()),

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// The longest time that a rule may wait before it fires.
 const MAX_HOLD: Duration = Duration::from_secs(24 * 3600);
+/// The alert about the disk comes while there are so many times the bytes with which messages are refused.
+const LOW_SPACE_FACTOR: f64 = 2.0;
 /// The shortest and the longest window.
 const WINDOWS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(24 * 3600));
 
@@ -55,6 +57,8 @@ impl RuleSource {
 pub struct AlertRules {
     /// What the operator has changed; `None`: turned off.
     changed: BTreeMap<AlertRule, Option<AlertLimits>>,
+    /// With fewer free bytes, no messages are accepted. 0: so few that the built-in limit is well before.
+    low_space: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,9 +104,27 @@ impl AlertRules {
         Ok(rules)
     }
 
+    /// The same rules where messages are refused with fewer free bytes than these: unless the operator has set it, the alert about
+    /// the disk comes well before.
+    #[must_use]
+    pub fn with_low_space(self, bytes: u64) -> Self {
+        let matters = LOW_SPACE_FACTOR * bytes as f64 > AlertRule::DiskSpace.default_limits().threshold;
+        Self { low_space: if matters { bytes } else { 0 }, ..self }
+    }
+
     /// The limits of a rule; `None`: it is turned off.
     pub fn limits(&self, rule: AlertRule) -> Option<AlertLimits> {
-        self.changed.get(&rule).copied().unwrap_or_else(|| Some(rule.default_limits()))
+        self.changed.get(&rule).copied().unwrap_or_else(|| Some(self.limits_unchanged(rule)))
+    }
+
+    fn limits_unchanged(&self, rule: AlertRule) -> AlertLimits {
+        let built_in = rule.default_limits();
+        if rule != AlertRule::DiskSpace || self.low_space == 0 {
+            return built_in;
+        }
+        let least = LOW_SPACE_FACTOR * self.low_space as f64;
+        let resolve = least * (built_in.resolve / built_in.threshold);
+        AlertLimits { threshold: least, resolve, ..built_in }
     }
 
     pub fn source(&self, rule: AlertRule) -> RuleSource {
@@ -238,6 +260,19 @@ mod tests {
         assert_eq!(resolve("queue-length > 1000", AlertRule::QueueLength), 800.0);
         assert_eq!(resolve("delivery-success-rate < 0.999", AlertRule::DeliverySuccessRate), 1.0);
         assert_eq!(resolve("task-restarting > 2", AlertRule::TaskRestarting), 2.0);
+    }
+
+    #[test]
+    fn the_alert_about_the_disk_comes_before_messages_are_refused() {
+        let disk = |text: &str, low: u64| {
+            let rules = AlertRules::parse(text).unwrap().with_low_space(low << 30);
+            rules.limits(AlertRule::DiskSpace).map(|limits| (limits.threshold, limits.resolve))
+        };
+        let gib = f64::from(1 << 30);
+        assert_eq!(disk("", 0), Some((gib, 1.25 * gib)));
+        assert_eq!(disk("", 10), Some((20.0 * gib, 25.0 * gib)));
+        assert_eq!(disk("disk-space < 1000", 10), Some((1000.0, 1250.0)));
+        assert_eq!(disk("disk-space off", 10), None);
     }
 
     #[test]

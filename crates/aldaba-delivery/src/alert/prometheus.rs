@@ -2,7 +2,7 @@
 
 use super::rule::{AlertRule, Sample};
 use super::{AlertLimits, AlertScope};
-use crate::format_duration;
+use crate::{Reason, format_duration};
 
 /// What identifies a server among the targets of a Prometheus.
 const TARGET: &str = "on (instance, job)";
@@ -12,6 +12,7 @@ impl AlertRule {
     pub fn prometheus_value(self) -> Option<String> {
         let metric = self.metric().filter(|_| self.scopes().contains(&AlertScope::Server))?;
         Some(match self {
+            Self::QueueLength => format!("{metric} - webhook_queue_set_aside"),
             Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
             Self::TaskRestarting => format!("sum without (state) ({metric}{{state=\"restarting\"}})"),
             Self::CertificateExpiring => format!("{metric} - time()"),
@@ -47,8 +48,10 @@ impl Sample {
                 format!("sum without (status) (increase(webhook_delivery_attempts_total[{window}]))")
             }
             Self::Ended => {
-                let dead =
-                    format!("sum without (reason) (increase(webhook_deliveries_dead_total[{window}]))");
+                let by_person = Reason::ALL.into_iter().filter(|reason| reason.is_manual());
+                let by_person: Vec<_> = by_person.map(Reason::name).collect();
+                let dead = format!("webhook_deliveries_dead_total{{reason!~\"{}\"}}", by_person.join("|"));
+                let dead = format!("sum without (reason) (increase({dead}[{window}]))");
                 format!("({delivered} + {dead})")
             }
             Self::Delivered => delivered,
@@ -65,12 +68,16 @@ mod tests {
         let expression = |rule: AlertRule| rule.prometheus_expression(&rule.default_limits()).unwrap();
         assert_eq!(
             expression(AlertRule::QueueLength),
-            "webhook_queue_length > 100\nor (webhook_queue_length > 80 and on (instance, job) \
+            "webhook_queue_length - webhook_queue_set_aside > 100\n\
+             or (webhook_queue_length - webhook_queue_set_aside > 80 and on (instance, job) \
              ALERTS{alertname=\"AldabaQueueLength\", alertstate=\"firing\"} == 1)"
         );
         assert!(expression(AlertRule::DeliveryFailureRate).starts_with(
             "(webhook_delivery_failure_rate > 0.1 and on (instance, job) \
              sum without (status) (increase(webhook_delivery_attempts_total[5m])) >= 10)\nor "
+        ));
+        assert!(expression(AlertRule::DeliverySuccessRate).contains(
+            "sum without (reason) (increase(webhook_deliveries_dead_total{reason!~\"cancelled|payload_deleted\"}[1h]))"
         ));
         assert_eq!(expression(AlertRule::ClockNotTrusted), "aldaba_clock_trusted < 1");
         assert_eq!(AlertRule::EndpointFailing.prometheus_value(), None);

@@ -4,8 +4,9 @@ use super::AlertLimits;
 use std::fmt;
 use std::time::Duration;
 
-/// The windows of the metrics with the same names: of rates of attempts, and of rates of deliveries that have ended.
+/// The window of what is said of attempts, by rules and metrics: short, because they show trouble first.
 pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(5 * 60);
+/// The window of what is said of deliveries that have ended: long enough for retries to end too.
 pub const DELIVERY_WINDOW: Duration = Duration::from_secs(3600);
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,6 +26,7 @@ pub enum AlertRule {
     EndpointFailing,
     DeadLetterSize,
     DiskSpace,
+    NotAccepting,
     TaskRestarting,
     ClockNotTrusted,
     CertificateExpiring,
@@ -73,7 +75,7 @@ pub enum Severity {
 }
 
 impl AlertRule {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::DeliveryFailureRate,
         Self::DeliverySuccessRate,
         Self::RetryRate,
@@ -86,6 +88,7 @@ impl AlertRule {
         Self::EndpointFailing,
         Self::DeadLetterSize,
         Self::DiskSpace,
+        Self::NotAccepting,
         Self::TaskRestarting,
         Self::ClockNotTrusted,
         Self::CertificateExpiring,
@@ -115,6 +118,7 @@ impl AlertRule {
             Self::EndpointFailing => "endpoint-failing",
             Self::DeadLetterSize => "dead-letter-size",
             Self::DiskSpace => "disk-space",
+            Self::NotAccepting => "not-accepting",
             Self::TaskRestarting => "task-restarting",
             Self::ClockNotTrusted => "clock-not-trusted",
             Self::CertificateExpiring => "certificate-expiring",
@@ -146,6 +150,7 @@ impl AlertRule {
             Self::EndpointFailing => return None,
             Self::DeadLetterSize => "webhook_dead_letter_size",
             Self::DiskSpace => "aldaba_disk_free_bytes",
+            Self::NotAccepting => "aldaba_accepting",
             Self::TaskRestarting => "aldaba_background_tasks",
             Self::ClockNotTrusted => "aldaba_clock_trusted",
             Self::CertificateExpiring => "aldaba_ca_file_expiry_timestamp_seconds",
@@ -156,6 +161,7 @@ impl AlertRule {
         match self {
             Self::DeliverySuccessRate
             | Self::DiskSpace
+            | Self::NotAccepting
             | Self::ClockNotTrusted
             | Self::CertificateExpiring => Comparison::Below,
             _ => Comparison::Above,
@@ -176,7 +182,7 @@ impl AlertRule {
 
     pub fn severity(self) -> Severity {
         match self {
-            Self::DiskSpace | Self::DeliverySuccessRate => Severity::Critical,
+            Self::DiskSpace | Self::NotAccepting | Self::DeliverySuccessRate => Severity::Critical,
             _ => Severity::Warning,
         }
     }
@@ -187,6 +193,7 @@ impl AlertRule {
             Self::OldestWaiting
             | Self::DeadLetterSize
             | Self::DiskSpace
+            | Self::NotAccepting
             | Self::TaskRestarting
             | Self::ClockNotTrusted
             | Self::CertificateExpiring => &[AlertScope::Server],
@@ -214,7 +221,7 @@ impl AlertRule {
 
     /// Whether the threshold is either of two states, which nothing lies between.
     pub fn is_switch(self) -> bool {
-        matches!(self, Self::ClockNotTrusted)
+        matches!(self, Self::ClockNotTrusted | Self::NotAccepting)
     }
 
     /// The limits where the operator has set none.
@@ -238,6 +245,7 @@ impl AlertRule {
             Self::EndpointFailing => limits(2.0, 0.0, Duration::ZERO),
             Self::DeadLetterSize => limits(1000.0, 800.0, MINUTE),
             Self::DiskSpace => limits(1024.0 * 1024.0 * 1024.0, 1.25 * 1024.0 * 1024.0 * 1024.0, MINUTE),
+            Self::NotAccepting => limits(1.0, 1.0, MINUTE),
             Self::ClockNotTrusted => limits(1.0, 1.0, Duration::ZERO),
             Self::TaskRestarting => limits(0.0, 0.0, Duration::ZERO),
             Self::CertificateExpiring => {

@@ -47,6 +47,7 @@ impl AlertTexts {
                 pick("The dead letter list is long", "La lista de entregas muertas es larga")
             }
             AlertRule::DiskSpace => pick("The disk is almost full", "El disco está casi lleno"),
+            AlertRule::NotAccepting => pick("No messages are accepted", "No se aceptan mensajes"),
             AlertRule::TaskRestarting => {
                 pick("A background task keeps failing", "Una tarea de fondo falla una y otra vez")
             }
@@ -83,10 +84,12 @@ impl AlertTexts {
                 "Time from event to success that 95 % of deliveries stay below, retries included",
                 "Tiempo entre el evento y el éxito que el 95 % de las entregas no alcanza, con sus reintentos",
             ),
-            AlertRule::QueueLength => pick("Deliveries that wait", "Entregas en espera"),
+            AlertRule::QueueLength => {
+                pick("Deliveries that wait and could be sent", "Entregas en espera que podrían enviarse")
+            }
             AlertRule::OldestWaiting => pick(
-                "How long the oldest delivery has waited",
-                "Cuánto lleva en espera la entrega más antigua",
+                "How long the oldest delivery that could be sent has waited",
+                "Cuánto lleva en espera la entrega más antigua que podría enviarse",
             ),
             AlertRule::FailedEndpoints => pick("Endpoints that have failed", "Endpoints que han fallado"),
             AlertRule::EndpointFailing => {
@@ -98,6 +101,10 @@ impl AlertTexts {
             AlertRule::DiskSpace => pick(
                 "Free space on the disk of the data folder",
                 "Espacio libre en el disco de la carpeta de datos",
+            ),
+            AlertRule::NotAccepting => pick(
+                "Whether messages can be accepted (1) or not (0)",
+                "Si se pueden aceptar mensajes (1) o no (0)",
             ),
             AlertRule::TaskRestarting => pick(
                 "Background tasks that were restarted lately",
@@ -147,8 +154,8 @@ impl AlertTexts {
                 "Mire por qué esperan las entregas: la explicación de una entrega da el motivo, y GET /api/v1/host los servidores retenidos. Un pico breve no necesita nada.",
             ),
             AlertRule::OldestWaiting => pick(
-                "Find it with GET …/delivery?state=pending. Its explanation names what it waits for: a retry, a held host, a failed endpoint, a rate, or an order.",
-                "Búsquela con GET …/delivery?state=pending. Su explicación dice qué espera: un reintento, un servidor retenido, un endpoint que ha fallado, un ritmo o un orden.",
+                "Find it with GET …/delivery?state=pending. Its explanation names what it waits for: a retry, a held host, a rate, or an order.",
+                "Búsquela con GET …/delivery?state=pending. Su explicación dice qué espera: un reintento, un servidor retenido, un ritmo o un orden.",
             ),
             AlertRule::FailedEndpoints => pick(
                 "Tell the owners, and resume each endpoint once it is repaired: POST …/endpoint/{id}/resume sends what is held.",
@@ -165,6 +172,10 @@ impl AlertTexts {
             AlertRule::DiskSpace => pick(
                 "Make room on the disk of the data folder, or keep less: shorter retention periods. When the disk is full, new messages are refused.",
                 "Libere espacio en el disco de la carpeta de datos o guarde menos: plazos de retención más cortos. Con el disco lleno se rechazan los mensajes nuevos.",
+            ),
+            AlertRule::NotAccepting => pick(
+                "GET /api/v1/health/ready says why: the disk has less room than `low_space_bytes`, or nothing can be written to the database. Make room, or look at the log and the disk. Accepting goes on by itself.",
+                "GET /api/v1/health/ready dice por qué: el disco tiene menos espacio que `low_space_bytes`, o no se puede escribir en la base de datos. Libere espacio, o mire el registro y el disco. Se vuelve a aceptar solo.",
             ),
             AlertRule::TaskRestarting => pick(
                 "The log has an error with the name of the task. GET /api/v1/health lists it until it has run well. Please report it.",

@@ -58,27 +58,30 @@ impl EngineMeasurements {
     /// What is now.
     fn present(&self, rule: AlertRule, scope: Scope, now: Timestamp) -> Measured {
         let switch = |is_good: bool| Measured::of(f64::from(u8::from(is_good)));
+        let number = |number: Option<u64>| Measured::known(number.map(|number| number as f64));
         match rule {
-            AlertRule::QueueLength => Measured::of(self.statistics.waiting(scope) as f64),
-            AlertRule::FailedEndpoints => Measured::of(self.statistics.failed_endpoints(scope) as f64),
-            AlertRule::OldestWaiting => {
-                let oldest = self.statistics.view().oldest_waiting;
-                Measured::of(oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64()))
+            AlertRule::QueueLength => {
+                let set_aside = self.statistics.set_aside(scope);
+                number(set_aside.map(|aside| self.statistics.waiting(scope).saturating_sub(aside)))
             }
-            AlertRule::DeadLetterSize => Measured::of(
-                self.statistics.view().dead_letter.iter().map(|(_, count)| *count).sum::<u64>() as f64,
-            ),
+            AlertRule::FailedEndpoints => number(self.statistics.failed_endpoints(scope)),
+            AlertRule::OldestWaiting => {
+                let wait = self.statistics.view().oldest_wait(now);
+                Measured::known(wait.map(|wait| wait.as_secs_f64()))
+            }
+            AlertRule::DeadLetterSize => number(self.statistics.view().dead_letter_size()),
             AlertRule::TaskRestarting => {
                 Measured::of((self.background.restarted().len() + self.store.restarted().len()) as f64)
             }
             AlertRule::ClockNotTrusted => switch(self.trust.state().is_none_or(|state| state.trusted)),
-            AlertRule::DiskSpace => {
-                self.store.disk().free_bytes.map_or(Measured::NOTHING, |free| Measured::of(free as f64))
+            AlertRule::DiskSpace => number(self.store.disk().free_bytes),
+            AlertRule::NotAccepting => {
+                self.statistics.is_accepting(self.store.disk()).map_or(Measured::Unknown, switch)
             }
             AlertRule::CertificateExpiring => self
                 .issuers_expire_at
-                .map_or(Measured::NOTHING, |at| Measured::of((at.millis() - now.millis()) as f64 / 1000.0)),
-            _ => Measured::NOTHING,
+                .map_or(Measured::Nothing, |at| Measured::of((at.millis() - now.millis()) as f64 / 1000.0)),
+            _ => Measured::Nothing,
         }
     }
 }
@@ -102,17 +105,5 @@ fn within(rule: AlertRule, window: &WindowCounts) -> Measured {
         Some(Sample::Ended) => window.settled(),
         Some(Sample::Delivered) => counts.get(CountKind::Delivered),
     };
-    Measured { value, is_enough: number >= Sample::MIN }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use aldaba_delivery::alert::{ATTEMPT_WINDOW, DELIVERY_WINDOW};
-
-    #[test]
-    fn the_rules_have_the_windows_of_the_metrics() {
-        assert_eq!(ATTEMPT_WINDOW, Statistics::ATTEMPT_WINDOW);
-        assert_eq!(DELIVERY_WINDOW, Statistics::DELIVERY_WINDOW);
-    }
+    value.map_or(Measured::Nothing, |value| Measured::Value { value, is_enough: number >= Sample::MIN })
 }

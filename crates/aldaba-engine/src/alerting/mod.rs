@@ -111,6 +111,7 @@ impl Alerting {
     /// One round: judges every rule, and writes what has changed.
     pub(crate) async fn run_once(&mut self, now: Timestamp) -> Result<(), Error> {
         if !self.memory.has_read {
+            self.settle_endpoints(now).await?;
             self.read().await?;
         }
         let mut verdicts = Vec::new();
@@ -128,6 +129,24 @@ impl Alerting {
         }
         self.show();
         self.write().await
+    }
+
+    /// Resolves alerts of endpoints that the rules in force no longer have.
+    async fn settle_endpoints(&self, now: Timestamp) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let endpoints = self.store.alerting_endpoints(after, BATCH).await?;
+            let Some(last) = endpoints.last() else { return Ok(()) };
+            after = Some(*last);
+            self.change(Change::SettleEndpointAlerts { endpoints, at: now }).await?;
+        }
+    }
+
+    async fn change(&self, change: Change) -> Result<(), Error> {
+        let (answer, answered) = oneshot::channel();
+        let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
+        self.store.change(change, None, done);
+        answered.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
     /// What fired when the last process ended.
@@ -248,10 +267,7 @@ impl Alerting {
                 mails.extend(write.mail);
             }
             let (has_notices, has_mails) = (!notices.is_empty(), !mails.is_empty());
-            let (answer, answered) = oneshot::channel();
-            let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
-            self.store.change(Change::WriteAlerts { fired, resolved, notices, mails }, None, done);
-            answered.await.map_err(|_| Error::Closed)??;
+            self.change(Change::WriteAlerts { fired, resolved, notices, mails }).await?;
             self.memory.unwritten.drain(..batch);
             if has_notices {
                 self.listeners.notices_pending.notify_one();

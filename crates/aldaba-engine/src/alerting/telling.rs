@@ -1,16 +1,12 @@
 //! Who hears of an alert, and in which words.
 
 use super::Verdict;
-use crate::housekeeping::rfc3339;
+use crate::housekeeping::{ALERT_FIRING, ALERT_RESOLVED, rfc3339};
 use crate::{AlertMail, AlertText};
 use aldaba_delivery::Language;
 use aldaba_delivery::alert::{AlertScope, AlertTransition};
 use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
-
-/// The event types of operational webhooks about alerts.
-pub(crate) const FIRING: &str = "alert.firing";
-pub(crate) const RESOLVED: &str = "alert.resolved";
 
 impl Verdict {
     fn value(&self) -> Option<f64> {
@@ -70,7 +66,7 @@ pub(super) fn notice(verdict: &Verdict) -> Notice {
         "timestamp": rfc3339(*at),
         "text": text,
     });
-    let event = if fires { FIRING } else { RESOLVED };
+    let event = if fires { ALERT_FIRING } else { ALERT_RESOLVED };
     Notice { org: *org, event: event.into(), body: body.to_string() }
 }
 
@@ -95,7 +91,7 @@ pub(super) fn mail(verdict: &Verdict) -> NewMail {
     NewMail {
         org: None,
         recipient: MailRecipient::Operator,
-        kind: if fires { FIRING } else { RESOLVED }.into(),
+        kind: if fires { ALERT_FIRING } else { ALERT_RESOLVED }.into(),
         body: body.body(),
         created_at: *at,
         due_at: *at,

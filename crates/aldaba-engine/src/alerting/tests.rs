@@ -1,7 +1,7 @@
 //! Rounds against the real store.
 
 use super::*;
-use crate::{SystemClock, SystemEntropy};
+use crate::{Statistics, SystemClock, SystemEntropy};
 use aldaba_delivery::alert::Measured;
 use aldaba_store::conformance::at;
 use aldaba_store::{AlertsQuery, Application, ListRange, NextMail, Order, Page, StoreOptions};
@@ -14,11 +14,11 @@ const OTHER: OrgId = OrgId::from_bytes([2; 20]);
 
 /// Measurements that a test sets.
 #[derive(Default)]
-struct Scripted(Mutex<BTreeMap<(OrgId, AlertRule), f64>>);
+struct Scripted(Mutex<BTreeMap<(OrgId, AlertRule), Measured>>);
 
 impl Scripted {
     fn set(&self, org: OrgId, rule: AlertRule, value: f64) {
-        self.0.lock().insert((org, rule), value);
+        self.0.lock().insert((org, rule), Measured::of(value));
     }
 }
 
@@ -33,8 +33,7 @@ impl Measurements for Scripted {
             Scope::Organization(org) => org,
         };
         let set = self.0.lock();
-        let value =
-            |rule: AlertRule| set.get(&(org, rule)).map_or(Measured::NOTHING, |value| Measured::of(*value));
+        let value = |rule: AlertRule| set.get(&(org, rule)).copied().unwrap_or(Measured::Nothing);
         rules.iter().map(|(rule, _)| value(*rule)).collect()
     }
 }
@@ -198,6 +197,57 @@ async fn a_restart_neither_forgets_nor_repeats() {
     let after = stage.alerts(ORG).await;
     assert_eq!((after.len(), after[0].resolved_at), (1, Some(at(300))));
     assert_eq!(stage.notices(ORG).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_restart_resolves_nothing_before_anybody_has_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(folder.path(), "").await;
+    stage.values.set(ORG, AlertRule::FailedEndpoints, 50.0);
+    stage.rounds(0, 75).await;
+    let before = stage.alerts(ORG).await;
+    assert_eq!(before.len(), 1);
+    stage.close().await;
+    let mut stage = Stage::open(folder.path(), "").await;
+    let statistics = Statistics::new(stage.store.live_counts(), Arc::new(SystemClock::new()));
+    stage.alerting.measurements = Arc::new(EngineMeasurements {
+        statistics: statistics.clone(),
+        background: crate::Background::new(Arc::new(SystemClock::new())),
+        store: stage.store.clone(),
+        trust: crate::ClockTrust::default(),
+        issuers_expire_at: None,
+    });
+    stage.rounds(90, 120).await;
+    assert_eq!(stage.alerts(ORG).await, before);
+    statistics.view.lock().seen_at = Some(at(120));
+    stage.rounds(120, 135).await;
+    assert_eq!(stage.alerts(ORG).await[0].resolved_at, Some(at(120)), "none has failed");
+}
+
+#[tokio::test]
+async fn alerts_of_endpoints_end_where_their_rule_is_turned_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::open(folder.path(), "").await;
+    let alert = Alert {
+        id: AlertId::new(at(0), [1; 15]),
+        org: ORG,
+        app: Some(aldaba_delivery::AppId::from_bytes([3; 20])),
+        endpoint: Some(aldaba_delivery::EndpointId::from_bytes([4; 20])),
+        rule: AlertRule::EndpointFailing,
+        value: 3.0,
+        threshold: 2.0,
+        fired_at: at(0),
+        resolved_at: None,
+        acknowledged_at: None,
+        acknowledged_by: None,
+    };
+    let (notices, mails) = (Vec::new(), Vec::new());
+    let fired = vec![alert];
+    stage.alerting.change(Change::WriteAlerts { fired, resolved: Vec::new(), notices, mails }).await.unwrap();
+    stage.close().await;
+    let mut stage = Stage::open(folder.path(), "endpoint-failing off").await;
+    stage.rounds(30, 45).await;
+    assert_eq!(stage.alerts(ORG).await[0].resolved_at, Some(at(30)));
 }
 
 #[tokio::test]

@@ -2,17 +2,12 @@
 
 use super::Engine;
 use crate::intake::matching::{self, Mismatch};
+use crate::observing::probe_store;
 use crate::scheduling::HeldHost;
 use crate::scheduling::SchedulingQuestion;
 use crate::scheduling::{SchedulingProgress, WaitQuestion, WaitReasons};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-use aldaba_store::{
-    ApplicationRef, Change, Changed, Done, Endpoint, Error, Message, RestartedTask, Seq, Subscription,
-};
-use tokio::sync::oneshot;
-
-/// The setting that a probe of the store writes.
-const PROBE_SETTING: &str = "probe";
+use aldaba_store::{ApplicationRef, Endpoint, Error, Message, RestartedTask, Seq, Subscription};
 
 impl Engine {
     /// Why each endpoint does not receive a message, by what both are now. `None`: it would.
@@ -94,11 +89,7 @@ impl Engine {
 
     /// Writes a few bytes, to see whether anything can be written.
     pub async fn probe_store(&self) -> Result<(), Error> {
-        let value = self.0.clock.now().millis().to_be_bytes().to_vec();
-        let (answer, answered) = oneshot::channel();
-        let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
-        self.0.store.change(Change::PutSetting { name: PROBE_SETTING, value }, None, done);
-        answered.await.map_err(|_| Error::Closed)?.map(drop)
+        probe_store(&*self.0.store, self.0.clock.now()).await
     }
 
     /// How many deliveries are in flight.

@@ -13,8 +13,10 @@ pub use background::Background;
 pub use clock_trust::{CLOCK_SETTING, ClockRecord, ClockState, ClockTrust};
 pub(crate) use clock_trust::{ClockWatch, TrustedClock};
 pub(crate) use due_times::DueTimes;
+pub(crate) use operational::{
+    ALERT_FIRING, ALERT_RESOLVED, OperationalListeners, OperationalSender, extend, rfc3339,
+};
 pub use operational::{OPERATIONAL_EVENTS, management};
-pub(crate) use operational::{OperationalListeners, OperationalSender, extend, rfc3339};
 pub(crate) use orphans::Orphans;
 pub(crate) use retention::Retention;
 pub use retention::RetentionOptions;

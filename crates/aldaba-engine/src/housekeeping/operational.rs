@@ -33,10 +33,14 @@ const MAX_CONCURRENT_ORGANIZATIONS: usize = 8;
 /// The delay before the next pass after one failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// The event types about alerts of the rules.
+pub(crate) const ALERT_FIRING: &str = "alert.firing";
+pub(crate) const ALERT_RESOLVED: &str = "alert.resolved";
+
 /// The event types of operational webhooks.
 pub const OPERATIONAL_EVENTS: [&str; 11] = [
-    "alert.firing",
-    "alert.resolved",
+    ALERT_FIRING,
+    ALERT_RESOLVED,
     "endpoint.created",
     "endpoint.deleted",
     "endpoint.disabled",

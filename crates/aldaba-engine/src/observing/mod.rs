@@ -6,6 +6,6 @@ mod store_watch;
 mod window;
 
 pub use statistics::{Scope, Statistics};
-pub(crate) use store_watch::StoreWatch;
 pub use store_watch::{SchedulerLoad, StoreView};
+pub(crate) use store_watch::{StoreWatch, probe_store};
 pub use window::WindowCounts;

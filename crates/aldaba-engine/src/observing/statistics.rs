@@ -4,7 +4,7 @@ use super::store_watch::StoreView;
 use super::window::WindowCounts;
 use crate::Clock;
 use aldaba_delivery::OrgId;
-use aldaba_store::{CommitCounts, LiveCounts, OrganizationCounts};
+use aldaba_store::{CommitCounts, DiskState, LiveCounts, OrganizationCounts};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -35,10 +35,6 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The window of what is said of attempts: short, because they show trouble first.
-    pub const ATTEMPT_WINDOW: Duration = Duration::from_secs(5 * 60);
-    /// The window of what is said of deliveries that have ended: long enough for retries to end too.
-    pub const DELIVERY_WINDOW: Duration = Duration::from_secs(3600);
     /// The longest window.
     pub const MAX_WINDOW: Duration = Duration::from_secs(24 * 3600);
 
@@ -58,6 +54,17 @@ impl Statistics {
         self.live.waiting(scope.organization())
     }
 
+    /// How many of them are set aside: for a later time that their sender has named, or for an endpoint that is given up, blocked or
+    /// off; some seconds old. `None`: nobody has looked yet.
+    pub fn set_aside(&self, scope: Scope) -> Option<u64> {
+        let view = self.view.lock();
+        view.seen_at?;
+        Some(match scope.organization() {
+            None => view.set_aside.values().sum(),
+            Some(org) => view.set_aside.get(&org).copied().unwrap_or(0),
+        })
+    }
+
     /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed.
     pub fn organizations(&self) -> Vec<OrgId> {
         let mut organizations = self.live.organizations();
@@ -67,13 +74,19 @@ impl Statistics {
         organizations
     }
 
-    /// How many endpoints are given up, as failed or gone; some seconds old.
-    pub fn failed_endpoints(&self, scope: Scope) -> u64 {
+    /// How many endpoints are given up, as failed or gone; some seconds old. `None`: nobody has looked yet.
+    pub fn failed_endpoints(&self, scope: Scope) -> Option<u64> {
         let view = self.view.lock();
-        match scope.organization() {
+        view.seen_at?;
+        Some(match scope.organization() {
             None => view.failed_endpoints.values().sum(),
             Some(org) => view.failed_endpoints.get(&org).copied().unwrap_or(0),
-        }
+        })
+    }
+
+    /// Whether messages are accepted: there is room for them, and something can be written. `None`: nobody has tried yet.
+    pub fn is_accepting(&self, disk: DiskState) -> Option<bool> {
+        if disk.is_low { Some(false) } else { self.view.lock().is_writable }
     }
 
     /// What happened on the whole server since it was started.

@@ -4,11 +4,12 @@
 use super::statistics::Statistics;
 use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Inbox, SchedulingQuestion};
-use aldaba_delivery::{EndpointId, OrgId, Reason, Timestamp};
-use aldaba_store::{DeadLetterCounts, Error, Seq, Store};
+use aldaba_delivery::{OrgId, Reason, Timestamp};
+use aldaba_store::{Change, Changed, DeadLetterCounts, Done, Error, Seq, Store, WaitingLanes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How often the scheduler is asked between two looks at the store.
 const SCHEDULER_LOOKS: u32 = 3;
@@ -17,6 +18,20 @@ const PAUSE_FACTOR: u32 = 50;
 /// The pause between two slices of a walk.
 const SLICE_PAUSE: Duration = Duration::from_millis(10);
 
+/// How long a small write may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The setting that a probe writes.
+const PROBE_SETTING: &str = "probe";
+
+/// Writes a few bytes, to see whether anything can be written.
+pub(crate) async fn probe_store(store: &dyn Store, now: Timestamp) -> Result<(), Error> {
+    let value = now.millis().to_be_bytes().to_vec();
+    let (answer, answered) = oneshot::channel();
+    let done = Done::new(move |result: Result<Changed, Error>| drop(answer.send(result)));
+    store.change(Change::PutSetting { name: PROBE_SETTING, value }, None, done);
+    answered.await.map_err(|_| Error::Closed)?.map(drop)
+}
+
 /// What the background task has seen.
 #[derive(Clone, Debug, Default)]
 pub struct StoreView {
@@ -24,11 +39,29 @@ pub struct StoreView {
     pub seen_at: Option<Timestamp>,
     /// How many endpoints are given up.
     pub failed_endpoints: BTreeMap<OrgId, u64>,
-    /// When the oldest delivery that waits might first go out. It may be in the future.
+    /// When the oldest delivery that waits might first go out, of endpoints to which anything is sent. It may be in the future.
     pub oldest_waiting: Option<Timestamp>,
+    /// How many deliveries wait for a later time that their sender has named, or for an endpoint to which nothing is sent.
+    pub set_aside: BTreeMap<OrgId, u64>,
     /// How many deliveries are in the dead letter.
     pub dead_letter: Vec<(Reason, u64)>,
+    /// Whether a small write has ended well. `None`: none has ended yet.
+    pub is_writable: Option<bool>,
     pub scheduler: SchedulerLoad,
+}
+
+impl StoreView {
+    /// For how long the oldest delivery could have been sent; zero: none waits. `None`: nobody has looked yet.
+    pub fn oldest_wait(&self, now: Timestamp) -> Option<Duration> {
+        self.seen_at?;
+        Some(self.oldest_waiting.map_or(Duration::ZERO, |oldest| now.since(oldest)))
+    }
+
+    /// How many deliveries are in the dead letter. `None`: nobody has looked yet.
+    pub fn dead_letter_size(&self) -> Option<u64> {
+        self.seen_at?;
+        Some(self.dead_letter.iter().map(|(_, count)| *count).sum())
+    }
 }
 
 /// What the scheduler has in memory.
@@ -56,6 +89,7 @@ impl Task for StoreWatch {
 
     async fn run(&mut self) -> StoreClosed {
         loop {
+            self.probe().await;
             let began = self.statistics.clock.monotonic();
             match self.look().await {
                 Err(Error::Closed) => return StoreClosed,
@@ -76,27 +110,39 @@ impl Task for StoreWatch {
 }
 
 impl StoreWatch {
+    /// Writes a few bytes, to see whether anything can be written. A store with too much to write does write.
+    async fn probe(&self) {
+        let probe =
+            tokio::time::timeout(PROBE_TIMEOUT, probe_store(&*self.store, self.statistics.clock.now()));
+        let is_writable = matches!(probe.await, Ok(Ok(()) | Err(Error::Busy)));
+        self.statistics.view.lock().is_writable = Some(is_writable);
+    }
+
     async fn look(&self) -> Result<(), Error> {
         let failed = self.store.failed_endpoints().await?;
         let failed = failed.into_iter().map(|failed| (failed.org, failed.endpoints)).collect();
-        let oldest = self.oldest_waiting().await?;
+        let waiting = self.waiting().await?;
         let dead_letter = self.dead_letter().await?;
         let mut view = self.statistics.view.lock();
         view.seen_at = Some(self.statistics.clock.now());
         view.failed_endpoints = failed;
-        view.oldest_waiting = oldest;
+        view.oldest_waiting = waiting.oldest;
+        view.set_aside = waiting.set_aside;
         view.dead_letter = dead_letter;
         Ok(())
     }
 
-    async fn oldest_waiting(&self) -> Result<Option<Timestamp>, Error> {
-        let (mut oldest, mut after): (Option<Timestamp>, Option<EndpointId>) = (None, None);
+    async fn waiting(&self) -> Result<WaitingLanes, Error> {
+        let (now, mut all) = (self.statistics.clock.now(), WaitingLanes::default());
         loop {
-            let (found, next) = self.store.oldest_waiting(after).await?;
-            oldest = oldest.into_iter().chain(found).min();
-            after = next;
-            if after.is_none() {
-                return Ok(oldest);
+            let WaitingLanes { oldest, set_aside, next } = self.store.waiting_lanes(all.next, now).await?;
+            all.oldest = all.oldest.into_iter().chain(oldest).min();
+            for (org, more) in set_aside {
+                *all.set_aside.entry(org).or_default() += more;
+            }
+            all.next = next;
+            if next.is_none() {
+                return Ok(all);
             }
             tokio::time::sleep(SLICE_PAUSE).await;
         }

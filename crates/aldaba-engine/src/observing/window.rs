@@ -48,9 +48,9 @@ impl WindowCounts {
         ratio(duplicates, duplicates + self.get(CountKind::InboundReceived))
     }
 
-    /// Deliveries that have ended, either way.
+    /// Deliveries that have ended, either way, but not those that a person has ended.
     pub fn settled(&self) -> u64 {
-        self.get(CountKind::Delivered) + self.0.all_dead()
+        self.get(CountKind::Delivered) + self.0.failed()
     }
 
     fn get(&self, kind: CountKind) -> u64 {

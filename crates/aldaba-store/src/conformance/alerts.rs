@@ -8,7 +8,7 @@ use crate::{
     Alert, AlertsQuery, AuditAction, Change, Changed, ListRange, Notice, Order, Page, Record, Store,
 };
 use aldaba_delivery::alert::AlertRule;
-use aldaba_delivery::{AlertId, EndpointId, Health, HealthStatus, OrgId, Timestamp};
+use aldaba_delivery::{AlertId, EndpointId, Health, HealthStatus, OrgId, Reason, Timestamp};
 use std::sync::Arc;
 
 fn alert(scene: &Scene, rule: AlertRule, fired_at: Timestamp) -> Alert {
@@ -136,6 +136,62 @@ pub async fn an_endpoint_that_fails_by_turns_has_one_alert(store: Arc<dyn Store>
     fails(&scene, endpoint, 0, at(61)).await;
     let later = at(62) + Alert::REOPENED_WITHIN;
     assert_eq!(fails(&scene, endpoint, 3, later).await.len(), 2);
+}
+
+pub async fn an_alert_that_is_reopened_is_no_longer_acknowledged(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let endpoint = scene.with_endpoints(1).await.endpoints[0].id;
+    let id = fails(&scene, endpoint, 3, at(1)).await[0].id;
+    let note = Change::AcknowledgeAlert { org: scene.org, alert: id, at: at(2), by: "ana".into() };
+    assert_eq!(scene.change(note).await, made());
+    fails(&scene, endpoint, 0, at(3)).await;
+    let found = fails(&scene, endpoint, 3, at(4)).await;
+    let [alert] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((alert.id, alert.is_firing(), alert.acknowledged_at), (id, true, None));
+    assert_eq!(alert.acknowledged_by, None);
+}
+
+pub async fn an_endpoint_that_is_gone_has_an_alert_beyond_its_limit_until_it_is_turned_off(
+    store: Arc<dyn Store>,
+) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let id = tenant.endpoints[0].id;
+    let event = scene.event(&tenant);
+    let seq = scene.accepted(&event).await;
+    let health = Some(Health { status: HealthStatus::Gone, ..Health::default() });
+    scene.record(vec![Record { health, at: at(1), ..scene.dead(&event, seq, Reason::EndpointGone) }]).await;
+    let found = list(&scene, query(&scene)).await;
+    let [alert] = &found[..] else { panic!("{found:?}") };
+    assert!(alert.is_firing() && alert.value > alert.threshold, "{alert:?}");
+    let before = scene.endpoint(id).await;
+    let mut endpoint = before.clone();
+    endpoint.config.disabled = true;
+    endpoint.updated_at = at(9);
+    let was = crate::Fence::from(&before);
+    let off = Change::UpdateEndpoint { endpoint, was, resume: false, notices: Vec::new() };
+    assert!(scene.change(off).await.is_change());
+    assert_eq!(list(&scene, query(&scene)).await[0].resolved_at, Some(at(9)));
+}
+
+pub async fn alerts_of_endpoints_that_are_well_under_the_rules_are_settled(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let (bad, well) = (tenant.endpoints[0].id, tenant.endpoints[1].id);
+    fails(&scene, bad, 3, at(1)).await;
+    // One that fired under rules of which nobody knows any more.
+    let stale = Alert {
+        app: Some(tenant.application.id),
+        endpoint: Some(well),
+        ..alert(&scene, AlertRule::EndpointFailing, at(2))
+    };
+    write(&scene, vec![stale], Vec::new()).await;
+    let mut endpoints = scene.store.alerting_endpoints(None, 10).await.unwrap();
+    assert_eq!(endpoints, [bad.min(well), bad.max(well)]);
+    assert_eq!(scene.store.alerting_endpoints(Some(endpoints[0]), 10).await.unwrap(), [endpoints[1]]);
+    endpoints.push(EndpointId::from_bytes([9; 20]));
+    assert_eq!(scene.change(Change::SettleEndpointAlerts { endpoints, at: at(5) }).await, made());
+    assert_eq!(scene.store.alerting_endpoints(None, 10).await.unwrap(), [bad]);
 }
 
 pub async fn the_alert_of_an_endpoint_ends_with_a_resume_and_with_its_deletion(store: Arc<dyn Store>) {

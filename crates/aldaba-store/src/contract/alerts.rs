@@ -73,6 +73,10 @@ contract! {
             /// What fires of organizations and of the server, without endpoints, by id.
             read judged_alerts(after: Option<AlertId>, limit: usize) -> Vec<Alert>
                 = |reading| alert::judged(reading, after, limit);
+
+            /// The endpoints of which an alert fires, by id.
+            background_read alerting_endpoints(after: Option<EndpointId>, limit: usize) -> Vec<EndpointId>
+                = |reading| alert::alerting_endpoints(reading, after, limit);
         }
     }
 }

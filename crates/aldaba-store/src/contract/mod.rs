@@ -93,7 +93,7 @@ pub use mail::{
 pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
     ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, DeadLetterCounts, FailedEndpoints, LATENCY_MILLIS,
-    OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics,
+    OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics, WaitingLanes,
 };
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,

@@ -1,7 +1,8 @@
 //! What is counted of an organization: by minute and by hour in the store, and the newest of it in memory.
 
 use crate::operations::organizations;
-use aldaba_delivery::{OrgId, Reason};
+use aldaba_delivery::{EndpointId, OrgId, Reason, Timestamp};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -31,9 +32,9 @@ pub enum CountKind {
     Retries,
     /// Deliveries that ended with success.
     Delivered,
-    /// Deliveries that ended, either way, after more than one attempt.
+    /// Deliveries that ended, either way but by no person, after more than one attempt.
     SettledAfterRetry,
-    /// The retries of the deliveries that ended.
+    /// The retries of the deliveries that ended, but by no person.
     SettledRetries,
     /// New events of sources.
     InboundReceived,
@@ -133,6 +134,11 @@ impl OrganizationCounts {
     /// Deliveries that ended without success.
     pub fn all_dead(&self) -> u64 {
         self.0[DEAD..ATTEMPTS].iter().sum()
+    }
+
+    /// Deliveries that ended without success, and not because a person ended them.
+    pub fn failed(&self) -> u64 {
+        Reason::ALL.into_iter().filter(|reason| !reason.is_manual()).map(|reason| self.dead(reason)).sum()
     }
 
     /// Attempts, whatever came of them.
@@ -279,6 +285,19 @@ pub struct FailedEndpoints {
     pub endpoints: u64,
 }
 
+/// What waits for some endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitingLanes {
+    /// When the oldest delivery began to wait, of endpoints to which anything is sent: neither given up, blocked nor off. It may be
+    /// in the future.
+    pub oldest: Option<Timestamp>,
+    /// How many deliveries wait for other endpoints, or for a later time that their sender has named; at most 100,000 of an
+    /// endpoint.
+    pub set_aside: BTreeMap<OrgId, u64>,
+    /// The walk goes on after this endpoint; `None`: that is all.
+    pub next: Option<EndpointId>,
+}
+
 /// A part of the dead letter, by reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterCounts {
@@ -292,7 +311,7 @@ contract! {
     pub trait OrganizationStatistics {
         writes {
             /// An event of a source was received before. It is counted with the next commit.
-            count_duplicate(org: OrgId, at: aldaba_delivery::Timestamp) -> () = CountDuplicate(org, at);
+            count_duplicate(org: OrgId, at: Timestamp) -> () = CountDuplicate(org, at);
         }
         reads {
             /// The minutes or hours in which something happened, oldest first; at most
@@ -303,11 +322,11 @@ contract! {
             /// How many endpoints each organization has that are given up: failed, or gone.
             background_read failed_endpoints() -> Vec<FailedEndpoints> = |reading| organizations::failed(reading);
 
-            /// When the oldest delivery began to wait. The walk goes on after the endpoint that is returned, if there is one.
-            walk oldest_waiting(
-                after: Option<aldaba_delivery::EndpointId>
-            ) -> (Option<aldaba_delivery::Timestamp>, Option<aldaba_delivery::EndpointId>)
-                = |reading, slice| organizations::oldest_waiting(reading, slice, after);
+            /// What waits for the endpoints after this one.
+            walk waiting_lanes(
+                after: Option<EndpointId>,
+                now: Timestamp
+            ) -> WaitingLanes = |reading, slice| organizations::waiting_lanes(reading, slice, after, now);
 
             /// How many deliveries there are in the dead letter for each reason, of those after this number.
             walk dead_letter_reasons(after: Option<crate::Seq>) -> DeadLetterCounts

@@ -2,11 +2,11 @@
 //! health, in the commit that changes it.
 
 use super::column::{Column, Columns, FromRow, Parameter, count, unknown};
-use super::lists;
 use super::retention::ExpiredItem;
 use super::stored::{columns, insert, parameters, stored};
 use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Rules, Slice, Transaction};
+use super::{health, lists};
 use crate::{Alert, AlertsQuery, Changed, ListPage};
 use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{AlertId, AppId, EndpointId, Health, OrgId, Timestamp};
@@ -32,7 +32,10 @@ statements! {
     OWNER = "SELECT org, app FROM endpoint WHERE id = ?1";
     NEWEST_OF_ENDPOINT = "SELECT id, resolved_at FROM alert
         WHERE endpoint = ?1 AND endpoint IS NOT NULL ORDER BY id DESC LIMIT 1";
-    REOPEN = "UPDATE alert SET resolved_at = NULL WHERE id = ?1";
+    /// Who has taken note of it has seen it end.
+    REOPEN = "UPDATE alert SET resolved_at = NULL, acknowledged_at = NULL, acknowledged_by = NULL WHERE id = ?1";
+    ALERTING = "SELECT endpoint FROM alert
+        WHERE endpoint > ?1 AND endpoint IS NOT NULL AND resolved_at IS NULL ORDER BY endpoint LIMIT ?2";
     RESOLVE_ENDPOINT = "UPDATE alert SET resolved_at = ?2
         WHERE endpoint = ?1 AND endpoint IS NOT NULL AND resolved_at IS NULL";
     RESOLVE_APPLICATION = "UPDATE alert SET resolved_at = ?2
@@ -120,20 +123,51 @@ pub(crate) fn acknowledge(
 }
 
 /// Writes what a change of an endpoint's health means for its alert: it fires when the failures in a row pass the limit or the
-/// endpoint is given up, and is resolved with the first success, or by a person who resumes the endpoint.
+/// endpoint is given up, and is resolved with the first success, or by a person who resumes the endpoint or turns it `off`.
 pub(crate) fn after_health(
     tx: &dyn Transaction,
     rules: Rules,
     endpoint: EndpointId,
     at: Timestamp,
-    (before, after): (&Health, &Health),
+    (before, after, off): (&Health, &Health, bool),
 ) -> Result<()> {
-    let Some(limit) = rules.endpoint_failures else { return Ok(()) };
-    match (before.is_alerting(limit), after.is_alerting(limit)) {
-        (false, true) => fire_of_endpoint(tx, endpoint, limit, at, after),
-        (true, false) => resolve_of_endpoint(tx, endpoint, at),
-        _ => Ok(()),
+    let breaks = |health: &Health| rules.endpoint_failures.filter(|limit| health.is_alerting(*limit));
+    match breaks(after).filter(|_| !off) {
+        Some(_) if breaks(before).is_some() => Ok(()),
+        Some(limit) => fire_of_endpoint(tx, endpoint, limit, at, after),
+        // An alert may be of another limit. Without a failure before, there is none.
+        None if before.is_alerting(0) => resolve_of_endpoint(tx, endpoint, at),
+        None => Ok(()),
     }
+}
+
+/// The endpoints of which an alert fires, by id.
+pub(crate) fn alerting_endpoints(
+    reading: &dyn Reading,
+    after: Option<EndpointId>,
+    limit: usize,
+) -> Result<Vec<EndpointId>> {
+    let after = after.unwrap_or(EndpointId::from_bytes([0; 20]));
+    reading.all(&ALERTING, values![after, limit])
+}
+
+/// Resolves the alerts of those of these endpoints that are well under the present rules, or off.
+pub(crate) fn settle_of_endpoints(
+    tx: &dyn Transaction,
+    rules: Rules,
+    endpoints: &[EndpointId],
+    at: Timestamp,
+) -> Result<Changed> {
+    for endpoint in endpoints {
+        let found = health::of(tx, *endpoint)?;
+        let is_alerting = found.is_some_and(|(health, off)| {
+            !off && rules.endpoint_failures.is_some_and(|limit| health.is_alerting(limit))
+        });
+        if !is_alerting {
+            resolve_of_endpoint(tx, *endpoint, at)?;
+        }
+    }
+    Ok(Changed::done())
 }
 
 fn fire_of_endpoint(
@@ -161,7 +195,8 @@ fn fire_of_endpoint(
         app: Some(app),
         endpoint: Some(endpoint),
         rule: AlertRule::EndpointFailing,
-        value: f64::from(health.failure_count),
+        // One that is given up at once, as after a 410, is as bad as one with a failure too many.
+        value: f64::from(health.failure_count.max(limit.saturating_add(1))),
         threshold: f64::from(limit),
         fired_at: at,
         resolved_at: None,

@@ -83,6 +83,9 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::RevokeApiKey { org, id } => api_key::revoke(tx, *org, *id),
         Change::NoteKeyUses { uses } => api_key::note_uses(tx, uses),
         Change::WriteAlerts { fired, resolved, .. } => alert::write(tx, fired, resolved),
+        Change::SettleEndpointAlerts { endpoints, at } => {
+            alert::settle_of_endpoints(tx, rules, endpoints, *at)
+        }
         Change::AcknowledgeAlert { org, alert, at, by } => alert::acknowledge(tx, *org, *alert, *at, by),
         Change::PutSetting { name, value } => setting::put(tx, name, value),
         Change::Reschedule { deliveries } => delivery::reschedule(tx, deliveries),

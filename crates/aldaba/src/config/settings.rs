@@ -162,15 +162,15 @@ pub const SETTINGS: &[Setting] = &[
         "metrics_listen",
         "",
         "an address and a port, such as 127.0.0.1:9071, [::]:9071 or localhost:9071",
-        "Where `/metrics` is served, to anybody who reaches it, and nothing else ([metrics.md](metrics.md)). Unset: where the API \
-         listens, openly if that is a loopback address, else with `metrics_token`.",
+        "Where `/metrics` is served and nothing else: with `metrics_token` where that is set, else to anybody who reaches it \
+         ([metrics.md](metrics.md)). Unset: where the API listens, openly if that is a loopback address, else with `metrics_token`.",
         |c, v| address(v).map(|address| c.metrics_listen = Some(address)),
     )
     .explained(unresolved),
     secret(
         "metrics_token",
         "a text of at least 16 characters without spaces; `openssl rand -hex 32` makes one",
-        "The token that `/metrics` needs where the API listens, as `Authorization: Bearer`. Unset: none on a loopback address; \
+        "The token that `/metrics` needs, as `Authorization: Bearer`. Unset: none at `metrics_listen` and on a loopback address; \
          elsewhere the metrics are refused.",
         |c, v| {
             let is_token = v.len() >= 16 && v.bytes().all(|byte| byte.is_ascii_graphic());
@@ -311,9 +311,9 @@ pub const SETTINGS: &[Setting] = &[
         },
     )
     .knowing(&["text", "json"]),
-    text(
+    // Somebody may have put a password into it.
+    secret(
         "otlp_url",
-        "",
         "the URL of an OpenTelemetry collector, such as http://127.0.0.1:4318",
         "Where [traces](monitoring.md#traces) are exported to: OTLP over HTTP, in protobuf; `/v1/traces` is appended. Unset: no traces. While the \
          collector is away, 4,096 spans wait; more are dropped.",
@@ -474,7 +474,7 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| {
             let rules = AlertRules::parse(v).ok()?;
             c.store.endpoint_failures = rules.endpoint_failures();
-            c.engine.alert_rules = Arc::new(rules);
+            c.engine.alert_rules = Arc::new(rules.with_low_space(c.store.low_space_bytes));
             Some(())
         },
     )
@@ -647,7 +647,10 @@ pub const SETTINGS: &[Setting] = &[
         "Free bytes on the disk below which no more messages are accepted: 507 with `Retry-After`. Deliveries \
          go on. Accepting resumes by itself: at once when `reserve_bytes` more than this are free, else when this \
          many have been free for 10 seconds.",
-        |c, n| c.store.low_space_bytes = n,
+        |c, n| {
+            c.store.low_space_bytes = n;
+            c.engine.alert_rules = Arc::new(AlertRules::clone(&c.engine.alert_rules).with_low_space(n));
+        },
     ),
     number(
         "reserve_bytes",

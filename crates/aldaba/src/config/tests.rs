@@ -134,6 +134,13 @@ fn a_wrong_secret_is_refused_without_being_shown() {
         assert!(why.starts_with("expected ") || why.starts_with("PostgreSQL comes "), "{message}");
         assert!(!message.contains("too-short"), "{message}");
     }
+    let url = ("ALDABA_OTLP_URL", "http://u:too-short@collector:4318");
+    let message = with_variables(&[url]).unwrap_err().to_string();
+    assert!(
+        message.starts_with("ALDABA_OTLP_URL=(hidden): credentials belong into `otlp_headers`"),
+        "{message}"
+    );
+    assert!(!message.contains("too-short"), "{message}");
     let message = with_file("jwt_secret = 'too-short\n", &[]).unwrap_err().to_string();
     assert!(!message.contains("too-short"), "{message}");
     let loaded = with_variables(&[("ALDABA_JWT_SECRET", "32 bytes, just as many as needed")]).unwrap();
@@ -260,7 +267,7 @@ fn a_name_to_listen_on_is_resolved_and_ipv4_comes_first() {
 #[test]
 fn a_wrong_setting_of_traces_is_refused_with_what_to_do_and_headers_are_not_shown() {
     for (variable, value, said) in [
-        ("ALDABA_OTLP_URL", "127.0.0.1:4318", "ALDABA_OTLP_URL=127.0.0.1:4318: expected http://host:4318"),
+        ("ALDABA_OTLP_URL", "127.0.0.1:4318", "ALDABA_OTLP_URL=(hidden): expected http://host:4318"),
         ("ALDABA_OTLP_URL", "grpc://127.0.0.1:4317", "OTLP over gRPC (port 4317) is not spoken"),
         ("ALDABA_OTLP_URL", "http://user:pass@host", "credentials belong into `otlp_headers`"),
         ("ALDABA_OTLP_HEADERS", "hidden", "ALDABA_OTLP_HEADERS=(hidden): expected headers for the collector"),

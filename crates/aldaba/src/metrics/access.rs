@@ -16,7 +16,7 @@ const CLOSED: &str = "The metrics are open on loopback addresses only. To read t
 const WRONG_TOKEN: &str =
     "The metrics need the token of the setting `metrics_token`; send it as `Authorization: Bearer`";
 
-/// Who may read the metrics where the API listens.
+/// Who may read the metrics at one address.
 #[derive(Clone, Debug)]
 pub(crate) enum MetricsAccess {
     Open,
@@ -28,7 +28,12 @@ pub(crate) enum MetricsAccess {
 }
 
 impl MetricsAccess {
-    /// By the settings. `address`: where the API listens, if it has a socket of its own.
+    /// At `metrics_listen`, by the settings.
+    pub(crate) fn of_own_listener(config: &Config) -> Self {
+        config.metrics_token.clone().map_or(Self::Open, Self::Token)
+    }
+
+    /// Where the API listens, by the settings. `address`: of that, if it has a socket of its own.
     pub(crate) fn of(config: &Config, address: Option<IpAddr>) -> Self {
         match (&config.metrics_listen, &config.metrics_token) {
             (Some(_), _) => Self::Elsewhere,
@@ -62,14 +67,19 @@ impl MetricsAccess {
 
 /// The answer where the API listens.
 pub(crate) fn answer(metrics: &Metrics, engine: &Engine, headers: &HeaderMap) -> Response {
-    match metrics.access.check(headers) {
-        Ok(()) => open_answer(metrics, engine, headers),
-        Err(error) => error.into_response(),
-    }
+    answer_to(&metrics.access, metrics, engine, headers)
 }
 
-/// The answer for those who may read them.
-pub(super) fn open_answer(metrics: &Metrics, engine: &Engine, headers: &HeaderMap) -> Response {
+/// The answer where those with `access` may read them.
+pub(super) fn answer_to(
+    access: &MetricsAccess,
+    metrics: &Metrics,
+    engine: &Engine,
+    headers: &HeaderMap,
+) -> Response {
+    if let Err(error) = access.check(headers) {
+        return error.into_response();
+    }
     let accept: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let format = Format::accepted(&accept.join(","));
     let head = [(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store")];

@@ -2,6 +2,7 @@
 
 use super::exposition::{Exposition, Histogram, seconds};
 use aldaba_delivery::Reason;
+use aldaba_delivery::alert::{ATTEMPT_WINDOW, DELIVERY_WINDOW};
 use aldaba_engine::{Engine, Scope, Statistics};
 use aldaba_store::{CountKind, CountedTimes};
 
@@ -74,7 +75,7 @@ fn or_nan(value: Option<f64>) -> f64 {
 }
 
 fn attempt_window(out: &mut Exposition, statistics: &Statistics) {
-    let window = statistics.window(Scope::Server, Statistics::ATTEMPT_WINDOW);
+    let window = statistics.window(Scope::Server, ATTEMPT_WINDOW);
     out.gauge(
         "webhook_delivery_failure_rate",
         "The share of attempts that failed, over the last 5 minutes. NaN: there was none.",
@@ -88,7 +89,7 @@ fn attempt_window(out: &mut Exposition, statistics: &Statistics) {
 }
 
 fn delivery_window(out: &mut Exposition, statistics: &Statistics) {
-    let window = statistics.window(Scope::Server, Statistics::DELIVERY_WINDOW);
+    let window = statistics.window(Scope::Server, DELIVERY_WINDOW);
     out.gauge(
         "webhook_delivery_success_rate",
         "The share of ended deliveries that succeeded, after retries, over the last hour. NaN: none has ended.",
@@ -120,28 +121,34 @@ fn delivery_window(out: &mut Exposition, statistics: &Statistics) {
 fn queue(out: &mut Exposition, statistics: &Statistics, engine: &Engine) {
     out.gauge(
         "webhook_queue_length",
-        "Deliveries that wait, for their first attempt or for a retry.",
+        "Deliveries that wait, for their first attempt or for a retry; those that are set aside too.",
         statistics.waiting(Scope::Server) as f64,
     );
     out.gauge(
+        "webhook_queue_set_aside",
+        "Deliveries that wait but are not to be sent now: for a later time that their sender has named, or for an endpoint that is \
+         given up, blocked or off. Some seconds old. NaN: not known yet.",
+        or_nan(statistics.set_aside(Scope::Server).map(|deliveries| deliveries as f64)),
+    );
+    out.gauge(
         "webhook_failed_count",
-        "Endpoints that are given up, as failed or gone. Some seconds old.",
-        statistics.failed_endpoints(Scope::Server) as f64,
+        "Endpoints that are given up, as failed or gone. Some seconds old. NaN: not known yet.",
+        or_nan(statistics.failed_endpoints(Scope::Server).map(|endpoints| endpoints as f64)),
     );
     let view = statistics.view();
-    let now = engine.clock().now();
     out.gauge(
         "webhook_oldest_waiting_seconds",
-        "For how long the oldest waiting delivery could have been sent. 0: none waits. Some seconds old.",
-        view.oldest_waiting.map_or(0.0, |since| seconds(now.since(since))),
+        "For how long the oldest waiting delivery could have been sent, of endpoints that are neither given up, blocked nor off. \
+         0: none waits. Some seconds old. NaN: not known yet.",
+        or_nan(view.oldest_wait(engine.clock().now()).map(seconds)),
     );
     let dead = |reason| {
         let found = view.dead_letter.iter().find(|(counted, _)| *counted == reason);
-        found.map_or(0.0, |(_, count)| *count as f64)
+        or_nan(found.map(|(_, count)| *count as f64))
     };
     out.gauges(
         "webhook_dead_letter_size",
-        "Deliveries in the dead letter, by reason. Some seconds old.",
+        "Deliveries in the dead letter, by reason. Some seconds old. NaN: not known yet.",
         "reason",
         Reason::ALL.map(|reason| (reason.name(), dead(reason))),
     );

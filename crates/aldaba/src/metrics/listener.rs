@@ -1,7 +1,7 @@
 //! The listener of `metrics_listen`: the metrics and nothing else.
 
 use super::Metrics;
-use super::access::open_answer;
+use super::access::{MetricsAccess, answer_to};
 use crate::api::Error;
 use aldaba_engine::{Background, Engine};
 use axum::response::{IntoResponse, Response};
@@ -12,14 +12,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
-/// Connections at once. Others wait in the system's queue.
+/// Connections at once. One more ends the oldest that has sent no request; where there is none, it waits.
 const MAX_CONNECTIONS: usize = 16;
 /// How long the head of a request may take; it closes idle connections too.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one connection may last: a client that reads slowly must not keep others out.
 const MAX_CONNECTION_TIME: Duration = Duration::from_secs(3600);
 /// The pause while the system has no more file descriptors or memory for a connection.
@@ -29,6 +31,14 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(crate) struct MetricsListener {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) engine: Engine,
+    pub(crate) access: MetricsAccess,
+}
+
+/// A connection under way.
+#[derive(Debug)]
+struct OpenConnection {
+    task: AbortHandle,
+    has_asked: Arc<AtomicBool>,
 }
 
 impl MetricsListener {
@@ -40,26 +50,35 @@ impl MetricsListener {
     }
 
     async fn accept(&self, listener: &TcpListener, connections: &Arc<Semaphore>) {
+        // Oldest first.
+        let mut open: Vec<OpenConnection> = Vec::new();
         loop {
-            let Ok(permit) = connections.clone().acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let server = self.clone();
-                    tokio::spawn(async move {
-                        let _ = tokio::time::timeout(MAX_CONNECTION_TIME, server.connection(stream)).await;
-                        drop(permit);
-                    });
-                }
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
                 Err(error) => {
                     tracing::warn!(%error, "a connection for metrics could not be accepted");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                    continue;
                 }
+            };
+            open.retain(|connection| !connection.task.is_finished());
+            if connections.available_permits() == 0 {
+                end_oldest_silent(&mut open);
             }
+            let Ok(permit) = connections.clone().acquire_owned().await else { return };
+            let (server, has_asked) = (self.clone(), Arc::new(AtomicBool::new(false)));
+            let asked = has_asked.clone();
+            let serve = async move {
+                let _ = tokio::time::timeout(MAX_CONNECTION_TIME, server.connection(stream, asked)).await;
+                drop(permit);
+            };
+            open.push(OpenConnection { task: tokio::spawn(serve).abort_handle(), has_asked });
         }
     }
 
-    async fn connection(self, stream: TcpStream) {
+    async fn connection(self, stream: TcpStream, has_asked: Arc<AtomicBool>) {
         let service = service_fn(|request| {
+            has_asked.store(true, Ordering::Relaxed);
             let response = self.respond(&request);
             async move { Ok::<_, Infallible>(response) }
         });
@@ -77,8 +96,18 @@ impl MetricsListener {
             return Error::not_found("There is only /metrics here").into_response();
         }
         match *request.method() {
-            Method::GET | Method::HEAD => open_answer(&self.metrics, &self.engine, request.headers()),
+            Method::GET | Method::HEAD => {
+                answer_to(&self.access, &self.metrics, &self.engine, request.headers())
+            }
             _ => Error::method_not_allowed(request.method(), "GET, HEAD").into_response(),
         }
+    }
+}
+
+/// Who connects and asks nothing must not keep others out.
+fn end_oldest_silent(open: &mut Vec<OpenConnection>) {
+    let silent = |connection: &OpenConnection| !connection.has_asked.load(Ordering::Relaxed);
+    if let Some(place) = open.iter().position(silent) {
+        open.remove(place).task.abort();
     }
 }

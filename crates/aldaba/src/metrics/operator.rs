@@ -66,8 +66,16 @@ fn store(out: &mut Exposition, engine: &Engine) {
         "How many operations a commit had: messages for an endpoint, results and changes.",
         &Histogram { bounds: &bounds, counts: &commits.by_operations, sum: commits.operations as f64 },
     );
-    let DiskState { log_bytes, free_bytes, .. } = ProcessQuestions(engine).disk();
+    let disk = ProcessQuestions(engine).disk();
+    let DiskState { log_bytes, free_bytes, .. } = disk;
     let bytes = |known: Option<u64>| known.map_or(f64::NAN, |bytes| bytes as f64);
+    let accepting = engine.statistics().is_accepting(disk);
+    out.gauge(
+        "aldaba_accepting",
+        "1 while messages can be accepted; 0: the disk has too little room, or nothing can be written. Some seconds old. NaN: not \
+         known yet.",
+        accepting.map_or(f64::NAN, |accepting| f64::from(u8::from(accepting))),
+    );
     out.gauge("aldaba_store_wal_bytes", "The size of the write-ahead log.", bytes(log_bytes));
     out.gauge(
         "aldaba_disk_free_bytes",

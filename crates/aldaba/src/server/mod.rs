@@ -166,7 +166,9 @@ impl Server {
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
         let _serving_metrics = self.metrics_listener.map(|listener| {
-            let server = MetricsListener { metrics: self.metrics.clone(), engine: self.engine.clone() };
+            let access = MetricsAccess::of_own_listener(&self.config);
+            let server =
+                MetricsListener { metrics: self.metrics.clone(), engine: self.engine.clone(), access };
             AbortOnDrop(tokio::spawn(server.serve(listener, background.clone())).abort_handle())
         });
         let connections = Connections::serve(

@@ -4,9 +4,9 @@ use crate::conformance::scene::ask;
 use crate::conformance::{Scene, at};
 use crate::{
     CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt, OrganizationCounts,
-    OrganizationCountsQuery, Record, Store, Trigger,
+    OrganizationCountsQuery, Record, Store, Trigger, WaitingLanes,
 };
-use aldaba_delivery::{Ending, Health, HealthStatus, OrgId, Reason, Transition};
+use aldaba_delivery::{Ending, Health, HealthStatus, OrgId, Reason, Timestamp, Transition};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,17 +124,60 @@ pub async fn endpoints_that_are_given_up_are_counted_by_organization(store: Arc<
     assert_eq!(found, [FailedEndpoints { org: scene.org, endpoints: 2 }]);
 }
 
+pub async fn what_a_person_ends_has_not_failed(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    for reason in [Reason::Cancelled, Reason::PayloadDeleted, Reason::Exhausted] {
+        let event = scene.event(&tenant);
+        let seq = scene.accepted(&event).await;
+        scene.record(vec![Record { attempts_before: 3, ..scene.dead(&event, seq, reason) }]).await;
+    }
+    let counts = scene.store.live_counts().window(Some(scene.org), at(60), HOUR);
+    assert_eq!((counts.all_dead(), counts.failed()), (3, 1));
+    assert_eq!(counts.get(CountKind::SettledAfterRetry), 1);
+}
+
+async fn waiting(scene: &Scene, now: i64) -> (Option<Timestamp>, u64) {
+    let WaitingLanes { oldest, set_aside, next } = scene.store.waiting_lanes(None, at(now)).await.unwrap();
+    assert_eq!(next, None);
+    (oldest, set_aside.get(&scene.org).copied().unwrap_or(0))
+}
+
 pub async fn the_oldest_waiting_delivery_is_found_tried_or_not(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(1).await;
-    assert_eq!(scene.store.oldest_waiting(None).await.unwrap(), (None, None));
+    assert_eq!(waiting(&scene, 60).await, (None, 0));
     let late = scene.event_due(&tenant, at(50));
     scene.accepted(&late).await;
-    assert_eq!(scene.store.oldest_waiting(None).await.unwrap(), (Some(at(50)), None));
+    assert_eq!(waiting(&scene, 60).await, (Some(at(50)), 0));
     let tried = scene.event_due(&tenant, at(20));
     let seq = scene.accepted(&tried).await;
     scene.record(vec![scene.failed(&tried, seq, at(90))]).await;
-    assert_eq!(scene.store.oldest_waiting(None).await.unwrap(), (Some(at(20)), None));
+    assert_eq!(
+        waiting(&scene, 60).await,
+        (Some(at(20)), 0),
+        "a retry is no other time that somebody has named"
+    );
+}
+
+pub async fn what_is_scheduled_or_held_is_set_aside_from_what_could_be_sent(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(2).await;
+    let only = |number: usize, due_at: i64| {
+        let mut event = scene.event_due(&tenant, at(due_at));
+        event.deliveries = vec![event.deliveries[number]];
+        event
+    };
+    let failing = only(0, 10);
+    let seq = scene.accepted(&failing).await;
+    for event in [only(0, 20), only(1, 30), only(1, 500)] {
+        scene.accepted(&event).await;
+    }
+    assert_eq!(waiting(&scene, 60).await, (Some(at(10)), 1), "one is for later");
+    let health = Some(Health { status: HealthStatus::Failed, ..Health::default() });
+    scene.record(vec![Record { health, ..scene.failed(&failing, seq, at(90)) }]).await;
+    assert_eq!(waiting(&scene, 60).await, (Some(at(30)), 3), "two are held");
+    assert_eq!(waiting(&scene, 600).await, (Some(at(30)), 2), "it is later");
 }
 
 pub async fn the_dead_letter_is_counted_by_reason(store: Arc<dyn Store>) {

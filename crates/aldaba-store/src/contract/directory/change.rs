@@ -183,6 +183,12 @@ pub enum Change {
         notices: Vec<Notice>,
         mails: Vec<NewMail>,
     },
+    /// The alerts of those of these endpoints are resolved that are well under the rules in force: the rules may have changed
+    /// since they fired.
+    SettleEndpointAlerts {
+        endpoints: Vec<EndpointId>,
+        at: Timestamp,
+    },
     /// Somebody has taken note of an alert. One that is resolved, or that was noted before, stays as it is.
     AcknowledgeAlert {
         org: OrgId,

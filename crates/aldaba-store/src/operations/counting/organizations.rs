@@ -6,7 +6,7 @@ use crate::operations::transaction::{ReadingExt, Value, statements, values};
 use crate::operations::{Reading, Result, Slice, Statement, Transaction};
 use crate::{
     Accept, CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt,
-    OrganizationCounts, OrganizationCountsQuery, Record, Seq,
+    OrganizationCounts, OrganizationCountsQuery, Record, Seq, WaitingLanes,
 };
 use aldaba_delivery::{Ending, EndpointId, OrgId, Reason, Timestamp};
 
@@ -16,6 +16,8 @@ const MINUTES_KEPT: i64 = 7 * 24 * 60;
 const HOURS_KEPT: i64 = 400 * 24;
 /// Old rows that are removed with each row that is written. More than one, so that they all go.
 const REMOVED_AT_ONCE: usize = 2;
+/// Deliveries of one endpoint that are counted as set aside, at most.
+const SET_ASIDE_COUNTED: usize = 100_000;
 /// Rows of the dead letter that one statement counts.
 const REASONS_AT_ONCE: usize = 5000;
 /// The names of the totals of what waits: this and the id of the organization.
@@ -38,9 +40,17 @@ statements! {
     NEWEST_MINUTES = newest("organization_minute", "minute");
     NEWEST_HOURS = newest("organization_hour", "hour");
     FAILED = "SELECT org, count(*) FROM endpoint WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0 GROUP BY org";
-    FIRST_DUE = "SELECT due_at FROM delivery WHERE state = 0 AND due_at >= ?1 ORDER BY due_at LIMIT 1";
-    FIRST_TRIED = "SELECT endpoint, clock_start FROM delivery
-        WHERE state = 0 AND clock_start < due_at AND endpoint > ?1 ORDER BY endpoint, clock_start LIMIT 1";
+    /// The next endpoint for which deliveries wait, with the first due time.
+    NEXT_LANE = "SELECT endpoint, due_at FROM delivery
+        WHERE state = 0 AND endpoint > ?1 ORDER BY endpoint, due_at, seq LIMIT 1";
+    FIRST_TRIED = "SELECT clock_start FROM delivery
+        WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 ORDER BY clock_start LIMIT 1";
+    /// Whether anything is sent to the endpoint.
+    OPEN = "SELECT org, CASE WHEN health_status = 0 AND disabled = 0 AND deleted = 0 THEN 1 ELSE 0 END
+        FROM endpoint WHERE id = ?1";
+    HELD = "SELECT count(*) FROM (SELECT seq FROM delivery WHERE state = 0 AND endpoint = ?1 LIMIT ?2) AS held";
+    SCHEDULED = "SELECT count(*) FROM (SELECT seq FROM delivery
+        WHERE state = 0 AND endpoint = ?1 AND due_at > ?2 AND clock_start = due_at LIMIT ?3) AS scheduled";
     DEAD_LETTER = "SELECT seq, reason FROM dead_letter WHERE seq > ?1 ORDER BY seq LIMIT ?2";
 }
 
@@ -97,6 +107,11 @@ impl OrganizationCounts {
             self.count(CountKind::Retries, u64::from(record.attempts_before > 0));
         }
         let Some(ending) = ending else { return };
+        if let Ending::Dead(reason) = ending
+            && reason.is_manual()
+        {
+            return self.count_dead(reason);
+        }
         let attempts = u64::from(record.attempts_before) + u64::from(record.attempt.is_some());
         let retries = attempts.saturating_sub(1);
         self.count(CountKind::SettledAfterRetry, u64::from(retries > 0));
@@ -227,22 +242,33 @@ pub(crate) fn failed(reading: &dyn Reading) -> Result<Vec<FailedEndpoints>> {
     reading.all(&FAILED, values![])
 }
 
-/// What was never tried is due since it began to wait, so the first due time says how old the oldest of that is. The others are
-/// looked for endpoint by endpoint.
-pub(crate) fn oldest_waiting(
+/// What was never tried is due since it began to wait; the rest is looked for by when it began.
+pub(crate) fn waiting_lanes(
     reading: &dyn Reading,
     slice: &Slice<'_>,
     after: Option<EndpointId>,
-) -> Result<(Option<Timestamp>, Option<EndpointId>)> {
-    let mut oldest: Option<Timestamp> = reading.one(&FIRST_DUE, values![Timestamp::MIN])?;
+    now: Timestamp,
+) -> Result<WaitingLanes> {
+    let mut found = WaitingLanes::default();
     let mut reached = after.unwrap_or(EndpointId::from_bytes([0; 20]));
     loop {
-        let found: Option<(EndpointId, Timestamp)> = reading.one(&FIRST_TRIED, values![reached])?;
-        let Some((endpoint, began)) = found else { return Ok((oldest, None)) };
-        oldest = Some(oldest.map_or(began, |oldest| oldest.min(began)));
+        let lane: Option<(EndpointId, Timestamp)> = reading.one(&NEXT_LANE, values![reached])?;
+        let Some((endpoint, due_at)) = lane else { return Ok(WaitingLanes { next: None, ..found }) };
         reached = endpoint;
+        if let Some((org, is_open)) = reading.one::<(OrgId, bool)>(&OPEN, values![endpoint])? {
+            let set_aside = if is_open {
+                let tried: Option<Timestamp> = reading.one(&FIRST_TRIED, values![endpoint])?;
+                found.oldest = found.oldest.into_iter().chain(tried).chain([due_at]).min();
+                reading.number(&SCHEDULED, values![endpoint, now, SET_ASIDE_COUNTED])?
+            } else {
+                reading.number(&HELD, values![endpoint, SET_ASIDE_COUNTED])?
+            };
+            if set_aside > 0 {
+                *found.set_aside.entry(org).or_default() += u64::try_from(set_aside).unwrap_or(0);
+            }
+        }
         if slice.is_over() {
-            return Ok((oldest, Some(reached)));
+            return Ok(WaitingLanes { next: Some(reached), ..found });
         }
     }
 }

@@ -30,6 +30,11 @@ statements! {
     );
 }
 
+/// The health of an endpoint, and whether it is turned off.
+pub(crate) fn of(tx: &dyn Transaction, endpoint: EndpointId) -> Result<Option<(Health, bool)>> {
+    tx.one(&BEFORE, values![endpoint])
+}
+
 /// Writes what an attempt has made of an endpoint's health, as far as a person has not changed it since. Returns whether it is
 /// written as it was made.
 pub(crate) fn after_attempt(
@@ -38,14 +43,13 @@ pub(crate) fn after_attempt(
     record: &Record,
     made: &Health,
 ) -> Result<bool> {
-    let before = tx.one::<(Health, bool)>(&BEFORE, values![record.endpoint])?;
-    let Some((before, disabled)) = before else { return Ok(false) };
+    let Some((before, disabled)) = of(tx, record.endpoint)? else { return Ok(false) };
     let health = made.reconciled(&before);
     if health == before {
         return Ok(false);
     }
     set(tx, record.endpoint, &health)?;
-    alert::after_health(tx, rules, record.endpoint, record.at, (&before, &health))?;
+    alert::after_health(tx, rules, record.endpoint, record.at, (&before, &health, disabled))?;
     let detail = record.attempt.as_ref().map_or("", |attempt| &attempt.error);
     let cause = ConditionCause::of_attempt(health.status);
     let (was, became) = (before.lasting_condition(disabled), health.lasting_condition(disabled));
@@ -96,7 +100,7 @@ pub(crate) fn by_operator(
     at: Timestamp,
 ) -> Result<()> {
     set(tx, before.id, health)?;
-    alert::after_health(tx, rules, before.id, at, (&before.health, health))?;
+    alert::after_health(tx, rules, before.id, at, (&before.health, health, disabled))?;
     let Some(cause) = cause else { return Ok(()) };
     let was = before.health.lasting_condition(before.config.disabled);
     note(tx, before.id, at, (was, health.lasting_condition(disabled)), cause, "")

@@ -38,3 +38,32 @@ async fn metrics_with_a_listener_of_their_own_are_there_and_nowhere_else() {
     assert!(refused["detail"].as_str().unwrap().contains("metrics_listen"), "{refused}");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_listener_for_metrics_needs_the_token_where_one_is_set() {
+    let address = free_address();
+    let server = Running::with(|config| {
+        config.metrics_listen = Some(address);
+        config.metrics_token = Some(Secret(TOKEN.into()));
+    })
+    .await;
+    let there = Client { address, authorization: None };
+    there.get("//metrics").await.expect(401);
+    assert_eq!(there.with_token(TOKEN).get("//metrics").await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_ask_nothing_do_not_keep_a_scrape_out() {
+    let address = free_address();
+    let server = Running::with(|config| config.metrics_listen = Some(address)).await;
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(tokio::net::TcpStream::connect(address).await.unwrap());
+    }
+    let there = Client { address, authorization: None };
+    let scrape = tokio::time::timeout(std::time::Duration::from_secs(3), there.get("//metrics"));
+    assert_eq!(scrape.await.expect("an answer").status, 200);
+    drop(silent);
+    server.stop().await;
+}
