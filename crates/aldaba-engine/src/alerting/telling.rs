@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::housekeeping::rfc3339;
 use crate::{AlertMail, AlertText};
 use aldaba_delivery::Language;
-use aldaba_delivery::alert::{AlertScope, AlertTransition};
+use aldaba_delivery::alert::{AlertScope, AlertTransition, Severity};
 use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
 
@@ -95,7 +95,12 @@ pub(super) fn mail(verdict: &Verdict) -> NewMail {
     NewMail {
         org: None,
         recipient: MailRecipient::Operator,
-        kind: if fires { FIRING } else { RESOLVED }.into(),
+        kind: match (fires, rule.severity()) {
+            (true, Severity::Critical) => NewMail::CRITICAL,
+            (true, _) => FIRING,
+            (false, _) => RESOLVED,
+        }
+        .into(),
         body: body.body(),
         created_at: *at,
         due_at: *at,

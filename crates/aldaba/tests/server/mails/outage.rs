@@ -108,6 +108,29 @@ async fn an_address_that_is_refused_delays_no_other_and_is_given_up_where_it_is_
 }
 
 #[tokio::test]
+async fn an_address_at_which_the_server_ends_the_conversation_stops_no_other_mail() {
+    let stage = MailStage::new().await;
+    for name in ["closing", "cut", "good"] {
+        stage.endpoint(json!({"name": name, "ownerEmail": format!("{name}@example.com")})).await;
+    }
+    stage.send().await;
+    // Several repeats of those that fail: the good ones do not wait for a server that is there.
+    stage.mails(2).await;
+    stage.endpoint(json!({"name": "another", "ownerEmail": "good@example.com"})).await;
+    stage.send().await;
+    let mails = stage.mails(4).await;
+    assert!(mails.iter().all(|mail| mail["to"] == json!(["good@example.com"])), "{:?}", subjects(&mails));
+    let folder = stage.server.stop().await;
+    let database = rusqlite::Connection::open(folder.path().join("data/aldaba.db")).unwrap();
+    let tried: u32 = database
+        .query_row("SELECT count(*) FROM mail WHERE attempts > 0 AND message_id IS NOT NULL", (), |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(tried, 4, "each is postponed by itself");
+}
+
+#[tokio::test]
 async fn mails_that_wait_survive_a_restart_of_the_server() {
     use super::stage::through;
     use crate::support::running::Running;
