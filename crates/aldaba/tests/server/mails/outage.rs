@@ -54,10 +54,13 @@ async fn a_mail_comes_twice_only_where_the_connection_broke_after_data_and_then_
     stage.endpoint(json!({"name": "A"})).await;
     stage.send().await;
     let mails = stage.mails(3).await;
-    let ids: Vec<_> = mails.iter().map(|mail| header(mail, "Message-ID")).collect();
-    assert_eq!(ids[0], ids[1], "a repeat");
-    assert_ne!(ids[1], ids[2], "another mail");
-    assert_eq!(header(&mails[0], "Subject"), header(&mails[1], "Subject"));
+    // The other mail does not wait for the repeat.
+    let ids = mails.iter().map(|mail| header(mail, "Message-ID"));
+    let again: Vec<_> = ids.skip(1).map(|id| id == header(&mails[0], "Message-ID")).collect();
+    assert_eq!(again.iter().filter(|again| **again).count(), 1, "{again:?}");
+    for (mail, is_repeat) in mails[1..].iter().zip(again) {
+        assert_eq!(header(mail, "Subject") == header(&mails[0], "Subject"), is_repeat);
+    }
     stage.stays_at(3).await;
     stage.server.stop().await;
 }
