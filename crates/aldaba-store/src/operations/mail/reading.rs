@@ -20,9 +20,13 @@ statements! {
     FIRST_DUE = "SELECT address, reader, message_id FROM mail WHERE org = ?1 AND due_at <= ?2 ORDER BY due_at, seq LIMIT 1";
     NEXT_DUE = "SELECT due_at FROM mail WHERE due_at > ?1 ORDER BY due_at LIMIT 1";
     OF_MESSAGE = format!("SELECT {COLUMNS} FROM mail WHERE message_id = ?1 ORDER BY seq LIMIT ?2");
-    OF_READER = format!(
-        "SELECT {COLUMNS} FROM mail WHERE org = ?1 AND reader = ?2 AND message_id IS NULL AND due_at <= ?3
-            ORDER BY CASE WHEN kind = ?4 THEN 0 ELSE 1 END, seq LIMIT ?5"
+    CRITICAL_OF_READER = format!(
+        "SELECT {COLUMNS} FROM mail WHERE org = ?1 AND reader = ?2 AND message_id IS NULL AND +due_at <= ?3 AND kind = ?4
+            ORDER BY seq LIMIT ?5"
+    );
+    OTHERS_OF_READER = format!(
+        "SELECT {COLUMNS} FROM mail WHERE org = ?1 AND reader = ?2 AND message_id IS NULL AND +due_at <= ?3 AND kind <> ?4
+            ORDER BY seq LIMIT ?5"
     );
     ENDPOINT = "SELECT endpoint.id, endpoint.name, endpoint.url, endpoint.health_status, endpoint.disabled,
             endpoint.metadata
@@ -72,7 +76,14 @@ pub(crate) fn next(
         Some(id) => reading.all(&OF_MESSAGE, values![id, MailBatch::MAX_MAILS])?,
         None => {
             let (critical, most) = (NewMail::CRITICAL, MailBatch::MAX_MAILS);
-            reading.all(&OF_READER, values![org, reader, join_until, critical, most])?
+            let mut found: Vec<StoredMail> =
+                reading.all(&CRITICAL_OF_READER, values![org, reader, join_until, critical, most])?;
+            let left = most.saturating_sub(found.len());
+            found.extend(
+                reading
+                    .all::<StoredMail>(&OTHERS_OF_READER, values![org, reader, join_until, critical, left])?,
+            );
+            found
         }
     };
     let mails = found.into_iter().map(|mail| described(reading, mail)).collect::<Result<_>>()?;
