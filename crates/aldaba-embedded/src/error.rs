@@ -229,6 +229,7 @@ impl From<ChangeError> for Error {
                 OrderingObstacle::TooManyPending => "too many deliveries wait to be put in order now".into(),
             }),
             ChangeError::TooMany
+            | ChangeError::TooManyAddresses
             | ChangeError::TooManyReplays
             | ChangeError::TooManyKeys
             | ChangeError::TooManyApiKeys

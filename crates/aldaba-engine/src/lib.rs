@@ -60,9 +60,10 @@ pub use intake::{
     mismatches,
 };
 pub use mailing::{
-    AlertMail, AlertText, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS, MailFailure, MailLink,
-    MailLinkError, MailLinkKind, MailOptions, MailTexts, MailTransport, OutgoingMail, SendingMail, one_line,
-    test_mail, texts,
+    AlertMail, AlertText, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_MAILS_PER_DAY_OF_ALL,
+    MAX_MAILS_PER_DAY_OF_ORGANIZATION, MAX_SINGLE_MAILS, MailFailure, MailLink, MailLinkError, MailLinkKind,
+    MailOptions, MailScope, MailTexts, MailTransport, OPERATOR_INTERVAL, OutgoingMail, SendingMail, escaped,
+    one_line, test_mail, texts,
 };
 pub use observing::{SchedulerLoad, Scope, Statistics, StoreView, WindowCounts};
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};

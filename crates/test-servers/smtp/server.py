@@ -1,7 +1,7 @@
 """A real SMTP server that keeps every mail it gets as a line of JSON in mails.jsonl.
 
 What it does with a recipient is in the part of the address before the @: `never` is refused for good, `later` for the time
-being, `blunt` at the end of the mail. The file `break` has the number of mails after which the connection is cut without an
+being, `blunt` at the end of the mail; at `closing` and `cut` the conversation ends, with and without a word. The file `break` has the number of mails after which the connection is cut without an
 answer; they are kept. The file `refuse` makes it close every conversation at the sender.
 """
 
@@ -32,6 +32,10 @@ class Handler:
             return "550 there is no such user here"
         if name == "later":
             return "450 the mailbox is busy"
+        if name == "closing":
+            return "421 the mailbox ends every conversation"
+        if name == "cut":
+            server.transport.abort()
         envelope.rcpt_tos.append(address)
         return "250 OK"
 

@@ -4,7 +4,7 @@ use super::Verdict;
 use crate::housekeeping::{ALERT_FIRING, ALERT_RESOLVED, rfc3339};
 use crate::{AlertMail, AlertText};
 use aldaba_delivery::Language;
-use aldaba_delivery::alert::{AlertScope, AlertTransition};
+use aldaba_delivery::alert::{AlertScope, AlertTransition, Severity};
 use aldaba_store::{MailRecipient, NewMail, Notice};
 use serde_json::json;
 
@@ -91,7 +91,12 @@ pub(super) fn mail(verdict: &Verdict) -> NewMail {
     NewMail {
         org: None,
         recipient: MailRecipient::Operator,
-        kind: if fires { ALERT_FIRING } else { ALERT_RESOLVED }.into(),
+        kind: match (fires, rule.severity()) {
+            (true, Severity::Critical) => NewMail::CRITICAL,
+            (true, _) => ALERT_FIRING,
+            (false, _) => ALERT_RESOLVED,
+        }
+        .into(),
         body: body.body(),
         created_at: *at,
         due_at: *at,

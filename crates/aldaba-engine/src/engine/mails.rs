@@ -1,7 +1,7 @@
 //! What the links in mails do, and mails of others than attempts.
 
 use super::Engine;
-use crate::mailing::{MailLink, MailLinkError, MailLinkKind};
+use crate::mailing::{MailLink, MailLinkError, MailLinkKind, MailScope};
 use aldaba_store::{Done, Error, MailChange, MailChanged, MailSubscription, NewMail};
 use tokio::sync::oneshot;
 
@@ -44,7 +44,8 @@ impl Engine {
 
     /// Confirms the address of a link. `false`: nobody gives it any more.
     pub async fn confirm_mail_address(&self, link: &MailLink) -> Result<bool, Error> {
-        let (app, address, at) = (link.app, link.address.clone(), self.0.clock.now());
+        let MailScope::Application(app) = link.scope else { return Ok(false) };
+        let (address, at) = (link.address.clone(), self.0.clock.now());
         self.change_mails(MailChange::Confirm { app, address: address.clone(), at }).await?;
         self.0.mail_queue.pending.notify_one();
         Ok(self.0.store.is_mail_address_confirmed(app, address).await? == Some(true))

@@ -2,7 +2,7 @@
 
 use super::content::{AlertMail, AlertText, EndpointTrouble, MailContent, MailPart};
 use super::inert::one_line;
-use super::links::{MailLink, MailLinkKind};
+use super::links::{MailLink, MailLinkKind, MailScope};
 use super::texts::{self, MailTexts, texts};
 use super::{MailOptions, OutgoingMail, render};
 use crate::{Entropy, Vault};
@@ -39,7 +39,7 @@ impl Composer<'_> {
         let texts = texts(language);
         let (content, unsubscribe) = match mails {
             [mail] => self.single(mail, to, texts, language)?,
-            many => (self.digest(many, to, texts, language), None),
+            many => self.digest(many, to, texts, language),
         };
         Some(render::outgoing(content, (to.to_owned(), message_id.to_owned(), unsubscribe), language))
     }
@@ -79,16 +79,32 @@ impl Composer<'_> {
     }
 
     /// The subjects of many mails, with what each is about, and for each endpoint a link by which its reader unsubscribes.
-    fn digest(&self, mails: &[Mail], to: &str, texts: &dyn MailTexts, language: Language) -> MailContent {
+    /// Another one unsubscribes from all of them.
+    fn digest(
+        &self,
+        mails: &[Mail],
+        to: &str,
+        texts: &dyn MailTexts,
+        language: Language,
+    ) -> (MailContent, Option<String>) {
         let mut linked = HashSet::new();
         let more: u32 = mails.iter().map(|mail| mail.more).sum();
         let count = mails.len() + usize::try_from(more).unwrap_or_default();
-        let mut parts = vec![MailPart::Paragraph(texts.digest_text(count))];
+        let is_of_alerts = mails.iter().all(|mail| mail.kind.starts_with(AlertMail::KIND_PREFIX));
+        let (subject, text) = match is_of_alerts {
+            true => (texts.alerts_subject(count), texts.alerts_text(count)),
+            false => (texts.digest_subject(count), texts.digest_text(count)),
+        };
+        let mut parts = vec![MailPart::Paragraph(text)];
         for mail in mails {
             let Some(content) = self.about(mail, texts) else { continue };
             parts.push(MailPart::Heading(format!("{} – {}", moment(mail.created_at), content.subject)));
-            let facts = content.parts.into_iter().find(|part| matches!(part, MailPart::Facts(_)));
-            parts.extend(facts);
+            if mail.kind.starts_with(AlertMail::KIND_PREFIX) {
+                // The value, its limit and what to do.
+                parts.extend(content.parts);
+            } else {
+                parts.extend(content.parts.into_iter().find(|part| matches!(part, MailPart::Facts(_))));
+            }
             if let Some(endpoint) = &mail.endpoint
                 && linked.insert(endpoint.id)
                 && let Some(url) = self.link(mail, to, MailLinkKind::Unsubscribe, language)
@@ -99,8 +115,19 @@ impl Composer<'_> {
         if more > 0 {
             parts.push(MailPart::Paragraph(texts.and_more(more)));
         }
-        parts.push(self.guide(texts));
-        MailContent { subject: texts.digest_subject(count), parts, footer: Vec::new() }
+        if !is_of_alerts {
+            parts.push(self.guide(texts));
+        }
+        let mut footer = Vec::new();
+        let all = mails
+            .first()
+            .and_then(|mail| mail.org)
+            .map(|org| self.link_to(MailScope::Organization(org), to, MailLinkKind::Unsubscribe, language));
+        if let Some(url) = &all {
+            footer.push(MailPart::Paragraph(texts.why_you_digest(to)));
+            footer.push(MailPart::Link(texts.unsubscribe_all_link(), url.clone()));
+        }
+        (MailContent { subject, parts, footer }, all)
     }
 
     /// What a mail says, without its footer. `None`: nothing is known of it any more.
@@ -191,17 +218,23 @@ impl Composer<'_> {
     }
 
     fn link(&self, mail: &Mail, to: &str, kind: MailLinkKind, language: Language) -> Option<String> {
-        let (app, endpoint) = match &mail.recipient {
+        let scope = match &mail.recipient {
             MailRecipient::Operator => return None,
-            MailRecipient::Endpoint(app, endpoint) => (*app, Some(*endpoint)),
-            MailRecipient::Application(app) | MailRecipient::Unconfirmed(app, _) => (*app, None),
+            MailRecipient::Endpoint(app, endpoint) => MailScope::Endpoint(*app, *endpoint),
+            MailRecipient::Application(app) | MailRecipient::Unconfirmed(app, _) => {
+                MailScope::Application(*app)
+            }
         };
-        let link = MailLink { kind, app, endpoint, address: to.to_owned(), issued_at: self.now, language };
+        Some(self.link_to(scope, to, kind, language))
+    }
+
+    fn link_to(&self, scope: MailScope, to: &str, kind: MailLinkKind, language: Language) -> String {
+        let link = MailLink { kind, scope, address: to.to_owned(), issued_at: self.now, language };
         let page = match kind {
             MailLinkKind::Unsubscribe => "/mail/unsubscribe/",
             MailLinkKind::Confirm => "/mail/confirm/",
         };
-        Some(self.url(&format!("{page}{}", link.sealed(self.vault, self.entropy))))
+        self.url(&format!("{page}{}", link.sealed(self.vault, self.entropy)))
     }
 }
 
@@ -368,6 +401,35 @@ mod tests {
         {
             assert!(mail.text.contains(said), "{said}: {}", mail.text);
         }
+    }
+
+    #[test]
+    fn a_digest_of_alerts_keeps_value_limit_and_what_to_do_and_leads_to_the_guide_of_alerts() {
+        let text = |subject: &str| AlertText {
+            subject: subject.into(),
+            paragraphs: vec!["12, the limit is 10.".into(), "Make room.".into()],
+        };
+        let path = Some("/docs/guides/alerts".into());
+        let alert = AlertMail { en: text("Queue"), es: text("Cola"), path };
+        let mails = [to_operator(NewMail::CRITICAL, alert.body()), to_operator("alert.firing", alert.body())];
+        let mail = composed(&mails, Language::English).unwrap();
+        assert_eq!(mail.subject, "2 alerts about the server");
+        for said in ["12, the limit is 10.", "Make room.", "https://hooks.example.com/docs/guides/alerts"] {
+            assert_eq!(mail.text.matches(said).count(), 2, "{said}: {}", mail.text);
+        }
+        assert!(!mail.text.contains("/guides/health"), "{}", mail.text);
+        assert_eq!(mail.unsubscribe, None);
+    }
+
+    #[test]
+    fn a_digest_has_one_link_that_unsubscribes_from_all_that_its_organization_sends() {
+        let org = aldaba_delivery::OrgId::from_bytes([3; 20]);
+        let mails = [FAILED, RECOVERED].map(|kind| Mail { org: Some(org), ..about_endpoint(kind) });
+        let mail = composed(&mails, Language::English).unwrap();
+        let token = mail.unsubscribe.as_deref().and_then(|url| url.rsplit('/').next()).unwrap();
+        assert!(mail.text.contains(token), "{}", mail.text);
+        let link = MailLink::open(&Vault::new([7; 32]), token, NOW).unwrap();
+        assert_eq!(link.scope, MailScope::Organization(org));
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn is_unprintable(c: char) -> bool {
 }
 
 /// A text as HTML: none of it is markup.
-pub(super) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,14 +1,15 @@
 //! Links in mails: sealed, so that the reader of a mail may do what its link is for, and nothing else.
 
 use crate::{Entropy, Vault};
-use aldaba_delivery::{AppId, EndpointId, Language, Timestamp};
+use aldaba_delivery::{AppId, EndpointId, Language, OrgId, Timestamp};
+use aldaba_store::NewMail;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a link to confirm an address may be used.
-const CONFIRM_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+const CONFIRM_TIME: Duration = NewMail::CONFIRMATION_TIME;
 /// Bytes of a token.
 const MAX_TOKEN_BYTES: usize = 2_048;
 
@@ -21,13 +22,20 @@ pub enum MailLinkKind {
     Confirm,
 }
 
+/// What the mails are about that a link is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailScope {
+    Endpoint(AppId, EndpointId),
+    Application(AppId),
+    /// All applications of an organization: a digest is about several endpoints.
+    Organization(OrgId),
+}
+
 /// A link in a mail to an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailLink {
     pub kind: MailLinkKind,
-    pub app: AppId,
-    /// `None`: about the whole application.
-    pub endpoint: Option<EndpointId>,
+    pub scope: MailScope,
     pub address: String,
     pub issued_at: Timestamp,
     pub language: Language,
@@ -45,9 +53,12 @@ pub enum MailLinkError {
 #[derive(Serialize, Deserialize)]
 struct PlainLink {
     k: MailLinkKind,
-    a: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    a: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     e: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    o: Option<String>,
     m: String,
     t: i64,
     #[serde(default)]
@@ -57,10 +68,16 @@ struct PlainLink {
 impl MailLink {
     /// The token of a link.
     pub(super) fn sealed(&self, vault: &Vault, entropy: &dyn Entropy) -> String {
+        let (a, e, o) = match self.scope {
+            MailScope::Endpoint(app, endpoint) => (Some(app.to_string()), Some(endpoint.to_string()), None),
+            MailScope::Application(app) => (Some(app.to_string()), None, None),
+            MailScope::Organization(org) => (None, None, Some(org.to_string())),
+        };
         let plain = PlainLink {
             k: self.kind,
-            a: self.app.to_string(),
-            e: self.endpoint.map(|endpoint| endpoint.to_string()),
+            a,
+            e,
+            o,
             m: self.address.clone(),
             t: self.issued_at.millis(),
             l: self.language.code().into(),
@@ -73,11 +90,17 @@ impl MailLink {
         let opened = || -> Option<Self> {
             let sealed = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
             let plain: PlainLink = serde_json::from_slice(&vault.open_link(&sealed).ok()?).ok()?;
-            let endpoint = plain.e.map(|endpoint| endpoint.parse()).transpose().ok()?;
+            let scope = match (plain.a, plain.e, plain.o) {
+                (Some(app), Some(endpoint), None) => {
+                    MailScope::Endpoint(app.parse().ok()?, endpoint.parse().ok()?)
+                }
+                (Some(app), None, None) => MailScope::Application(app.parse().ok()?),
+                (None, None, Some(org)) => MailScope::Organization(org.parse().ok()?),
+                _ => return None,
+            };
             Some(Self {
                 kind: plain.k,
-                app: plain.a.parse().ok()?,
-                endpoint,
+                scope,
                 address: plain.m,
                 issued_at: Timestamp::from_millis(plain.t),
                 language: Language::of_code(&plain.l).unwrap_or_default(),
@@ -95,7 +118,11 @@ impl MailLink {
 
     /// The key among those who want no mails.
     pub(crate) fn subject(&self) -> [u8; 20] {
-        self.endpoint.map_or(*self.app.as_bytes(), |endpoint| *endpoint.as_bytes())
+        match self.scope {
+            MailScope::Endpoint(_, endpoint) => *endpoint.as_bytes(),
+            MailScope::Application(app) => *app.as_bytes(),
+            MailScope::Organization(org) => *org.as_bytes(),
+        }
     }
 }
 
@@ -110,8 +137,7 @@ mod tests {
         let at = Timestamp::from_millis(1_000_000_000_000);
         let link = MailLink {
             kind: MailLinkKind::Confirm,
-            app: AppId::from_bytes([1; 20]),
-            endpoint: Some(EndpointId::from_bytes([2; 20])),
+            scope: MailScope::Endpoint(AppId::from_bytes([1; 20]), EndpointId::from_bytes([2; 20])),
             address: "people@example.com".into(),
             issued_at: at,
             language: Language::Spanish,
@@ -120,7 +146,8 @@ mod tests {
         assert_eq!(MailLink::open(&vault, &token, at), Ok(link.clone()));
         let late = at + CONFIRM_TIME + Duration::from_millis(1);
         assert_eq!(MailLink::open(&vault, &token, late), Err(MailLinkError::Expired));
-        let lasting = MailLink { kind: MailLinkKind::Unsubscribe, ..link };
+        let scope = MailScope::Organization(OrgId::from_bytes([3; 20]));
+        let lasting = MailLink { kind: MailLinkKind::Unsubscribe, scope, ..link };
         assert_eq!(MailLink::open(&vault, &lasting.sealed(&vault, &entropy), late), Ok(lasting));
         let mut changed = token.clone();
         changed.replace_range(50..51, if &token[50..51] == "A" { "B" } else { "A" });

@@ -18,19 +18,25 @@ mod texts;
 pub(crate) use compose::{FAILED, RECOVERED, WARNING};
 pub use content::{AlertMail, AlertText};
 pub(crate) use content::{EndpointTrouble, TroubleCause};
-pub use inert::one_line;
-pub use links::{MailLink, MailLinkError, MailLinkKind};
+pub use inert::{escaped, one_line};
+pub use links::{MailLink, MailLinkError, MailLinkKind, MailScope};
 pub use outgoing::{MailFailure, MailTransport, OutgoingMail, SendingMail, test_mail};
 pub(crate) use queue::MailQueue;
-pub(crate) use sender::{MailSender, ServerState};
+pub(crate) use sender::{MailSender, ServerState, Turns};
 pub use texts::{MailTexts, texts};
 
 use aldaba_delivery::Language;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Mails that one address gets on a UTC day. The rest waits for the next day, in one digest.
+/// Mails of one organization that one address gets on a UTC day. The rest waits for the next day, in one digest.
 pub const MAX_MAILS_PER_DAY: u32 = 20;
+/// Mails that one address gets of all organizations together on a UTC day.
+pub const MAX_MAILS_PER_DAY_OF_ALL: u32 = 100;
+/// Mails that one organization causes on a UTC day, to all addresses together.
+pub const MAX_MAILS_PER_DAY_OF_ORGANIZATION: u32 = 2_000;
+/// Between two mails to the operator, who has no limit of a day. What comes meanwhile is joined.
+pub const OPERATOR_INTERVAL: Duration = Duration::from_secs(60);
 /// Mails for one address that come together and are still sent one by one. More become a digest.
 pub const MAX_SINGLE_MAILS: usize = 3;
 /// How long a mail is tried.

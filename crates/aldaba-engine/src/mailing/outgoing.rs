@@ -22,10 +22,12 @@ pub struct OutgoingMail {
 /// Why a mail server has not taken a mail.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MailFailure {
-    /// The server cannot be reached, has ended the conversation, or does not accept this sender: another mail would not fare
-    /// better.
+    /// The server cannot be reached, or does not accept this sender: another mail would not fare better.
     #[error("{0}")]
     Server(String),
+    /// The conversation broke off after the sender was accepted. Another mail may fare better.
+    #[error("{0}")]
+    Broken(String),
     /// It refuses this mail for the time being.
     #[error("{0}")]
     Temporary(String),

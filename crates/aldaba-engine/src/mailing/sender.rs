@@ -2,11 +2,11 @@
 
 use super::compose::Composer;
 use super::inert::one_line;
-use super::sorting::{SortedMails, sort};
-use super::{MailFailure, MailOptions, MailQueue, OutgoingMail};
+use super::sorting::{Circumstances, SortedMails, sort};
+use super::{MailFailure, MailOptions, MailQueue, OPERATOR_INTERVAL, OutgoingMail};
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::{Clock, ClockTrust, Entropy, Vault};
-use aldaba_delivery::Timestamp;
+use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_store::{Done, Error, Mail, MailBatch, MailChange, MailChanged, MailNumber, NextMail, Store};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The delay after the mail server could not be reached, doubled each time.
 const FIRST_SERVER_DELAY: Duration = Duration::from_secs(2);
 const MAX_SERVER_DELAY: Duration = Duration::from_secs(5 * 60);
+/// The delay after the conversation about a mail broke off, doubled each time.
+const FIRST_BROKEN_DELAY: Duration = Duration::from_secs(2);
 /// The delay after a mail was refused for the time being, doubled each time.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(60);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(4 * 3600);
@@ -35,6 +37,23 @@ pub(crate) struct MailSender {
     pub(crate) options: MailOptions,
     pub(crate) queue: MailQueue,
     pub(crate) server: ServerState,
+    pub(crate) turns: Turns,
+}
+
+/// Who got something last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    /// The organization that had its turn last.
+    last: Option<OrgId>,
+    /// When the operator got a mail, by the monotonic clock.
+    operator: Option<Duration>,
+}
+
+impl Turns {
+    /// How long the operator gets no other mail.
+    fn operator_pause(&self, now: Duration) -> Duration {
+        self.operator.map_or(Duration::ZERO, |at| (at + OPERATOR_INTERVAL).saturating_sub(now))
+    }
 }
 
 /// Whether the mail server can be reached, as far as is known.
@@ -100,7 +119,7 @@ impl MailSender {
             return Ok(Step::Sleep(pause.min(MAX_SLEEP)));
         }
         let now = self.clock.now();
-        match self.store.next_mail(now, now + self.options.delay).await? {
+        match self.store.next_mail(now, now + self.options.delay, self.turns.last).await? {
             NextMail::At(next) => {
                 let until = next.map_or(MAX_SLEEP, |at| at.since(now));
                 Ok(Step::Sleep(until.clamp(Duration::from_millis(1), MAX_SLEEP)))
@@ -115,7 +134,16 @@ impl MailSender {
             ("", Some(operator)) => operator.clone(),
             (address, _) => address.to_owned(),
         };
-        let sorted = sort(batch, now, self.trust.may_end_by_time(), self.options.operator.is_some());
+        let org = batch.org;
+        if org.is_some() {
+            self.turns.last = org;
+        }
+        let circumstances = Circumstances {
+            may_end_by_time: self.trust.may_end_by_time(),
+            has_operator: self.options.operator.is_some(),
+            operator_pause: self.turns.operator_pause(self.clock.monotonic()),
+        };
+        let sorted = sort(batch, now, circumstances);
         self.apply_unsent(&sorted, &address, now).await?;
         if sorted.send.is_empty() {
             return Ok(Step::Done);
@@ -137,6 +165,9 @@ impl MailSender {
             return Ok(Step::Done);
         };
         let result = self.send(mail, numbers.clone(), address).await?;
+        if org.is_none() && result.is_ok() {
+            self.turns.operator = Some(self.clock.monotonic());
+        }
         self.settle(&sorted.send, numbers, result).await
     }
 
@@ -176,6 +207,7 @@ impl MailSender {
         result: Result<(), MailFailure>,
     ) -> Result<Step, Error> {
         let kind = mails[0].kind.as_str();
+        let attempts = mails.iter().map(|mail| mail.attempts).max().unwrap_or_default();
         match result {
             Ok(()) => {
                 if self.server.failures > 0 {
@@ -193,8 +225,19 @@ impl MailSender {
                     "the mail server takes no mails; they wait, and are tried again"
                 );
             }
+            Err(MailFailure::Broken(why)) => {
+                let delay = doubled(FIRST_BROKEN_DELAY, attempts, MAX_RETRY_DELAY);
+                let error = one_line(&why, MAX_LOGGED);
+                tracing::warn!(
+                    kind,
+                    error,
+                    ?delay,
+                    "the conversation with the mail server broke off; this mail is tried again"
+                );
+                let due_at = self.clock.now() + delay;
+                self.writer().change_surely(MailChange::Retry { mails: numbers, due_at }).await?;
+            }
             Err(MailFailure::Temporary(why)) => {
-                let attempts = mails.iter().map(|mail| mail.attempts).max().unwrap_or_default();
                 let delay = doubled(FIRST_RETRY_DELAY, attempts, MAX_RETRY_DELAY);
                 let error = one_line(&why, MAX_LOGGED);
                 tracing::warn!(

@@ -1,6 +1,9 @@
 //! Decides what becomes of the mails that one address gets next, without doing it.
 
-use super::{MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_SINGLE_MAILS};
+use super::{
+    MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_MAILS_PER_DAY_OF_ALL, MAX_MAILS_PER_DAY_OF_ORGANIZATION,
+    MAX_SINGLE_MAILS,
+};
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_store::{Mail, MailBatch, MailNumber, MailPermission, MailRecipient, NewMail, Quota};
 use std::time::Duration;
@@ -24,14 +27,22 @@ pub(super) struct SortedMails {
     pub(super) postponed: Vec<(Vec<MailNumber>, Timestamp)>,
 }
 
-/// `may_end_by_time`: the clock is trusted. `has_operator`: the operator has an address.
-pub(super) fn sort(
-    batch: MailBatch,
-    now: Timestamp,
-    may_end_by_time: bool,
-    has_operator: bool,
-) -> SortedMails {
-    let MailBatch { message_id, mails, sent_today, .. } = batch;
+/// What a sender knows besides the batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    /// The clock is trusted.
+    pub(super) may_end_by_time: bool,
+    /// The operator has an address.
+    pub(super) has_operator: bool,
+    /// How long the operator gets no other mail.
+    pub(super) operator_pause: Duration,
+}
+
+pub(super) fn sort(batch: MailBatch, now: Timestamp, circumstances: Circumstances) -> SortedMails {
+    let Circumstances { may_end_by_time, has_operator, operator_pause } = circumstances;
+    let is_to_operator = batch.org.is_none();
+    let left_today = left_today(&batch);
+    let MailBatch { message_id, mails, .. } = batch;
     let mut sorted = SortedMails::default();
     let mut allowed = Vec::with_capacity(mails.len());
     for mail in mails {
@@ -62,7 +73,15 @@ pub(super) fn sort(
     if allowed.is_empty() {
         return sorted;
     }
-    if sent_today >= MAX_MAILS_PER_DAY {
+    if is_to_operator {
+        if !operator_pause.is_zero() {
+            sorted.postponed.push((numbers(&allowed), now + operator_pause));
+            return sorted;
+        }
+        sorted.send = allowed;
+        return sorted;
+    }
+    if left_today == 0 {
         sorted.postponed.push((numbers(&allowed), Quota::next_day(now)));
         return sorted;
     }
@@ -72,7 +91,7 @@ pub(super) fn sort(
             allowed.swap(0, at);
             allowed.truncate(1);
         }
-        let is_last_of_day = sent_today + 1 == MAX_MAILS_PER_DAY;
+        let is_last_of_day = left_today == 1;
         if allowed.len() <= MAX_SINGLE_MAILS && !is_last_of_day {
             allowed.truncate(1);
         }
@@ -81,10 +100,20 @@ pub(super) fn sort(
     sorted
 }
 
+/// How many mails may still be sent on this day to who the batch is for.
+fn left_today(batch: &MailBatch) -> u32 {
+    let left = [
+        (MAX_MAILS_PER_DAY, batch.sent_today),
+        (MAX_MAILS_PER_DAY_OF_ALL, batch.sent_today_by_all),
+        (MAX_MAILS_PER_DAY_OF_ORGANIZATION, batch.sent_today_of_organization),
+    ];
+    left.into_iter().map(|(most, sent)| most.saturating_sub(sent)).min().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aldaba_delivery::{EndpointId, HealthStatus};
+    use aldaba_delivery::{EndpointId, HealthStatus, OrgId};
     use aldaba_store::MailEndpoint;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000_000);
@@ -118,7 +147,19 @@ mod tests {
     }
 
     fn batch(mails: Vec<Mail>) -> MailBatch {
-        MailBatch { address: "a@example.com".into(), message_id: None, mails, sent_today: 0 }
+        MailBatch {
+            org: Some(OrgId::from_bytes([3; 20])),
+            address: "a@example.com".into(),
+            message_id: None,
+            mails,
+            sent_today: 0,
+            sent_today_by_all: 0,
+            sent_today_of_organization: 0,
+        }
+    }
+
+    fn circumstances() -> Circumstances {
+        Circumstances { may_end_by_time: true, has_operator: true, operator_pause: Duration::ZERO }
     }
 
     fn allowed(count: i64) -> Vec<Mail> {
@@ -126,7 +167,7 @@ mod tests {
     }
 
     fn sent(batch: MailBatch) -> usize {
-        sort(batch, NOW, true, true).send.len()
+        sort(batch, NOW, circumstances()).send.len()
     }
 
     #[test]
@@ -139,10 +180,33 @@ mod tests {
         let on_day = |sent_today| MailBatch { sent_today, ..batch(allowed(3)) };
         assert_eq!(sent(on_day(18)), 1);
         assert_eq!(sent(on_day(19)), 3);
-        let sorted = sort(on_day(20), NOW, true, true);
+        let sorted = sort(on_day(20), NOW, circumstances());
         assert_eq!(sorted.send, []);
         assert_eq!(sorted.postponed[0].0.len(), 3);
         assert_eq!(sorted.postponed[0].1, Quota::next_day(NOW));
+    }
+
+    #[test]
+    fn an_address_has_a_limit_of_all_organizations_and_an_organization_one_of_all_addresses() {
+        let by_all = |sent_today_by_all| MailBatch { sent_today_by_all, ..batch(allowed(3)) };
+        assert_eq!([99, 100].map(|sent_today| sent(by_all(sent_today))), [3, 0]);
+        let of_organization =
+            |sent_today_of_organization| MailBatch { sent_today_of_organization, ..batch(allowed(3)) };
+        assert_eq!([1_998, 1_999, 2_000].map(|sent_today| sent(of_organization(sent_today))), [1, 3, 0]);
+    }
+
+    #[test]
+    fn the_operator_has_no_limit_of_a_day_and_what_comes_in_a_minute_is_joined() {
+        let mail = |number| Mail {
+            recipient: MailRecipient::Operator,
+            endpoint: None,
+            ..mail(number, MailPermission::Allowed)
+        };
+        let batch = || MailBatch { org: None, sent_today: 5_000, ..batch((0..2).map(mail).collect()) };
+        assert_eq!(sent(batch()), 2);
+        let pause = Duration::from_secs(40);
+        let sorted = sort(batch(), NOW, Circumstances { operator_pause: pause, ..circumstances() });
+        assert_eq!((sorted.send.len(), sorted.postponed[0].1), (0, NOW + pause));
     }
 
     #[test]
@@ -156,7 +220,7 @@ mod tests {
         let mut mails = allowed(5);
         mails[3].kind = NewMail::CONFIRM.into();
         mails[3].recipient = MailRecipient::Unconfirmed(APP, "a@example.com".into());
-        let sorted = sort(batch(mails), NOW, true, true);
+        let sorted = sort(batch(mails), NOW, circumstances());
         assert_eq!(sorted.send.iter().map(|mail| mail.number.0).collect::<Vec<_>>(), [3]);
     }
 
@@ -169,7 +233,7 @@ mod tests {
             MailPermission::Unconfirmed(APP),
         ];
         let mails = (0..).zip(permissions).map(|(number, permission)| mail(number, permission)).collect();
-        let sorted = sort(batch(mails), NOW, true, true);
+        let sorted = sort(batch(mails), NOW, circumstances());
         assert_eq!(sorted.send.iter().map(|mail| mail.number.0).collect::<Vec<_>>(), [0]);
         assert_eq!(sorted.unwanted, [MailNumber(1)]);
         assert_eq!(sorted.moved, [(MailNumber(2), "b@example.com".into())]);
@@ -181,19 +245,26 @@ mod tests {
     fn a_mail_is_given_up_after_its_time_if_the_clock_is_trusted() {
         let old =
             || vec![Mail { created_at: NOW.before(MAX_MAIL_AGE * 2), ..mail(0, MailPermission::Allowed) }];
-        assert_eq!(sort(batch(old()), NOW, true, true).too_old, [MailNumber(0)]);
-        assert_eq!(sort(batch(old()), NOW, false, true).send.len(), 1);
+        assert_eq!(sort(batch(old()), NOW, circumstances()).too_old, [MailNumber(0)]);
+        assert_eq!(
+            sort(batch(old()), NOW, Circumstances { may_end_by_time: false, ..circumstances() }).send.len(),
+            1
+        );
     }
 
     #[test]
     fn a_mail_about_a_deleted_endpoint_or_to_no_operator_is_not_sent() {
         let deleted = Mail { endpoint: None, ..mail(0, MailPermission::Allowed) };
-        assert_eq!(sort(batch(vec![deleted]), NOW, true, true).unwanted, [MailNumber(0)]);
+        assert_eq!(sort(batch(vec![deleted]), NOW, circumstances()).unwanted, [MailNumber(0)]);
         let operator = || {
             let mail = mail(0, MailPermission::Allowed);
-            batch(vec![Mail { recipient: MailRecipient::Operator, endpoint: None, ..mail }])
+            let mails = vec![Mail { recipient: MailRecipient::Operator, endpoint: None, ..mail }];
+            MailBatch { org: None, ..batch(mails) }
         };
-        assert_eq!(sort(operator(), NOW, true, false).unwanted, [MailNumber(0)]);
+        assert_eq!(
+            sort(operator(), NOW, Circumstances { has_operator: false, ..circumstances() }).unwanted,
+            [MailNumber(0)]
+        );
         assert_eq!(sent(operator()), 1);
     }
 }

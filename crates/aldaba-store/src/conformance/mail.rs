@@ -55,7 +55,7 @@ async fn application(scene: &Scene, alert_email: Option<&str>) -> AppId {
 }
 
 async fn due(scene: &Scene, now: Timestamp) -> Option<MailBatch> {
-    match scene.store.next_mail(now, now).await.unwrap() {
+    match scene.store.next_mail(now, now, None).await.unwrap() {
         NextMail::Due(batch) => Some(*batch),
         NextMail::At(_) => None,
     }
@@ -90,7 +90,7 @@ pub async fn a_mail_is_kept_with_the_health_that_it_tells_of(store: Arc<dyn Stor
     scene.record(vec![record(1, &failed)]).await;
     // The fence holds: nothing is written.
     scene.record(vec![record(1, &failed)]).await;
-    assert_eq!(scene.store.next_mail(at(29), at(29)).await.unwrap(), NextMail::At(Some(at(30))));
+    assert_eq!(scene.store.next_mail(at(29), at(29), None).await.unwrap(), NextMail::At(Some(at(30))));
     let found = due(&scene, at(30)).await.unwrap();
     assert_eq!((found.address.as_str(), found.message_id.as_deref(), found.sent_today), (OWNER, None, 0));
     let [mail] = &found.mails[..] else { panic!("{found:?}") };
@@ -125,7 +125,7 @@ pub async fn a_mail_goes_to_the_owner_or_else_to_the_application_or_is_not_queue
     let third = due(&scene, at(0)).await.unwrap();
     assert_eq!((third.address.as_str(), third.mails[0].org), ("", None));
     change(&scene, MailChange::Forget { mails: numbers(&third) }).await;
-    assert_eq!(scene.store.next_mail(at(99), at(99)).await.unwrap(), NextMail::At(None));
+    assert_eq!(scene.store.next_mail(at(99), at(99), None).await.unwrap(), NextMail::At(None));
 }
 
 pub async fn mails_for_one_address_are_joined_until_they_are_composed(store: Arc<dyn Store>) {
@@ -136,7 +136,7 @@ pub async fn mails_for_one_address_are_joined_until_they_are_composed(store: Arc
     let new = vec![about(&scene, &endpoint, "a"), later.clone()];
     change(&scene, MailChange::Queue(new)).await;
     assert_eq!(kinds(&due(&scene, at(30)).await.unwrap()), ["a"]);
-    let NextMail::Due(joined) = scene.store.next_mail(at(30), at(60)).await.unwrap() else { panic!() };
+    let NextMail::Due(joined) = scene.store.next_mail(at(30), at(60), None).await.unwrap() else { panic!() };
     assert_eq!(kinds(&joined), ["a", "b"]);
     let compose = |id: &str| MailChange::Compose { mails: numbers(&joined), message_id: id.into() };
     assert_eq!(change(&scene, compose("<1@example.com>")).await.mails, 2);
@@ -364,4 +364,172 @@ pub async fn so_many_mails_wait_and_the_rest_is_counted(store: Arc<dyn Store>) {
     let forget = || MailChange::Forget { mails: numbers(&next) };
     assert_eq!(change(&scene, forget()).await, MailChanged { mails: 1, left_out: 3 });
     assert_eq!(change(&scene, forget()).await, MailChanged::default());
+}
+
+/// An endpoint of another organization with the same owner.
+async fn endpoint_of_another(scene: &Scene, owner: &str) -> Endpoint {
+    let application = crate::Application { org: scene.id(), alert_email: None, ..scene.new_application() };
+    assert_eq!(scene.create_application(&application).await, made());
+    let endpoint = Endpoint { org: application.org, ..scene.new_endpoint(application.id) };
+    let endpoint = endpoint.with(|config| config.owner_email = Some(owner.into()));
+    assert_eq!(scene.create_endpoint(&endpoint).await, made());
+    endpoint
+}
+
+pub async fn mails_of_two_organizations_take_no_room_of_each_other_and_are_never_joined(
+    store: Arc<dyn Store>,
+) {
+    let scene = Scene::new(store);
+    let own = endpoint_of(&scene, application(&scene, None).await, Some(OWNER)).await;
+    let others = endpoint_of_another(&scene, OWNER).await;
+    let of_other = |kind| NewMail { org: Some(others.org), ..about(&scene, &others, kind) };
+    let each = usize::try_from(NewMail::MAX_PENDING_PER_ADDRESS).unwrap();
+    let flood = MailChange::Queue(vec![of_other("flood"); each + 50]);
+    assert_eq!(change(&scene, flood).await.mails, each);
+    assert_eq!(change(&scene, MailChange::Queue(vec![about(&scene, &own, "a")])).await.mails, 1);
+    let mut own_mails = Vec::new();
+    for _ in 0..2 {
+        let NextMail::Due(batch) = scene.store.next_mail(at(30), at(30), Some(others.org)).await.unwrap()
+        else {
+            panic!("nothing is due")
+        };
+        assert!(batch.mails.iter().all(|mail| mail.org == batch.org), "{:?}", kinds(&batch));
+        own_mails = batch.mails;
+    }
+    assert_eq!(own_mails.iter().map(|mail| (mail.kind.as_str(), mail.more)).collect::<Vec<_>>(), [("a", 0)]);
+    // The mails of a day are counted apart, and together.
+    let flood = scene.store.next_mail(at(30), at(30), Some(scene.org)).await.unwrap();
+    let NextMail::Due(flood) = flood else { panic!("nothing is due") };
+    change(&scene, MailChange::Sent { mails: numbers(&flood), address: OWNER.into(), at: at(30) }).await;
+    let NextMail::Due(batch) = scene.store.next_mail(at(30), at(30), Some(others.org)).await.unwrap() else {
+        panic!("nothing is due")
+    };
+    let counts = (batch.sent_today, batch.sent_today_by_all, batch.sent_today_of_organization);
+    assert_eq!(counts, (0, 1, 0));
+}
+
+pub async fn all_organizations_together_have_a_limit_for_one_address(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let each = NewMail::MAX_PENDING_PER_ADDRESS;
+    let mut kept = 0;
+    for _ in 0..NewMail::MAX_PENDING_PER_ADDRESS_OF_ALL / each + 1 {
+        let endpoint = endpoint_of_another(&scene, OWNER).await;
+        let mail = NewMail { org: Some(endpoint.org), ..about(&scene, &endpoint, "a") };
+        kept += change(&scene, MailChange::Queue(vec![mail; usize::try_from(each).unwrap()])).await.mails;
+    }
+    assert_eq!(kept, usize::try_from(NewMail::MAX_PENDING_PER_ADDRESS_OF_ALL).unwrap());
+}
+
+pub async fn organizations_take_turns_and_what_the_server_says_comes_first(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let mut organizations = Vec::new();
+    for n in 0..3 {
+        let endpoint = endpoint_of_another(&scene, &format!("{n}@example.com")).await;
+        let mail = NewMail { org: Some(endpoint.org), ..about(&scene, &endpoint, "a") };
+        // The first has much that is due earlier.
+        let mails = if n == 0 { vec![NewMail { due_at: at(1), ..mail }; 150] } else { vec![mail] };
+        change(&scene, MailChange::Queue(mails)).await;
+        organizations.push(endpoint.org);
+    }
+    change(&scene, MailChange::Queue(vec![to_operator("alert.firing"), to_operator(NewMail::CRITICAL)]))
+        .await;
+    let (mut last, mut turns) = (None, Vec::new());
+    for _ in 0..5 {
+        let next = scene.store.next_mail(at(30), at(30), last).await.unwrap();
+        let NextMail::Due(batch) = next else { panic!("{turns:?}") };
+        if batch.org.is_none() {
+            assert_eq!(kinds(&batch), [NewMail::CRITICAL, "alert.firing"]);
+        }
+        turns.push(batch.org);
+        last = batch.org.or(last);
+        change(&scene, MailChange::Forget { mails: numbers(&batch) }).await;
+    }
+    let [a, b, c] = organizations[..] else { panic!() };
+    assert_eq!(turns, [None, Some(a), Some(b), Some(c), Some(a)]);
+}
+
+pub async fn a_mail_that_is_left_out_tells_nothing_of_an_outage(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let endpoint = endpoint_of(&scene, application(&scene, None).await, Some(OWNER)).await;
+    let each = usize::try_from(NewMail::MAX_PENDING_PER_ADDRESS).unwrap();
+    change(&scene, MailChange::Queue(vec![about(&scene, &endpoint, "a"); each])).await;
+    let tell = async |says| {
+        let mail = NewMail { outage: Some(says), ..about(&scene, &endpoint, "b") };
+        change(&scene, MailChange::Queue(vec![mail])).await.mails
+    };
+    assert_eq!(tell(OutageMail::Failed).await, 0, "there is no room");
+    let batch = due(&scene, at(30)).await.unwrap();
+    change(&scene, MailChange::Forget { mails: numbers(&batch) }).await;
+    assert_eq!(tell(OutageMail::Over).await, 0, "nobody was told that it had failed");
+    assert_eq!((tell(OutageMail::Failed).await, tell(OutageMail::Over).await), (1, 1));
+}
+
+pub async fn letters_in_upper_case_make_no_other_reader_and_are_kept(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, Some("People@Example.com")).await;
+    let given = "Owner@Example.com";
+    let (one, two) =
+        (endpoint_of(&scene, app, Some(given)).await, endpoint_of(&scene, app, Some(OWNER)).await);
+    change(&scene, MailChange::Queue(vec![about(&scene, &one, "a"), about(&scene, &two, "b")])).await;
+    let batch = due(&scene, at(30)).await.unwrap();
+    assert_eq!((batch.address.as_str(), kinds(&batch)), (given, vec!["a", "b"]));
+    change(&scene, MailChange::Sent { mails: numbers(&batch), address: given.into(), at: at(30) }).await;
+    let subscription =
+        |address: &str| MailSubscription { subject: *one.id.as_bytes(), address: address.into() };
+    let unsubscribe = MailChange::Unsubscribe { subscription: subscription("OWNER@example.com"), at: at(1) };
+    change(&scene, unsubscribe).await;
+    assert!(!scene.store.is_subscribed(subscription(OWNER)).await.unwrap());
+    change(&scene, MailChange::Queue(vec![about(&scene, &one, "a"), about(&scene, &two, "b")])).await;
+    let batch = due(&scene, at(30)).await.unwrap();
+    assert_eq!(batch.sent_today, 1);
+    let permissions: Vec<_> = batch.mails.iter().map(|mail| &mail.permission).collect();
+    assert_eq!(permissions, [&MailPermission::Unwanted, &MailPermission::Allowed]);
+    let confirmed = scene.store.is_mail_address_confirmed(app, "PEOPLE@example.com".into()).await.unwrap();
+    assert_eq!(confirmed, Some(true), "that of the application");
+}
+
+pub async fn who_has_unsubscribed_from_a_digest_gets_no_mails_of_its_organization(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let own = endpoint_of(&scene, application(&scene, None).await, Some(OWNER)).await;
+    let others = endpoint_of_another(&scene, OWNER).await;
+    let subscription = MailSubscription { subject: *scene.org.as_bytes(), address: OWNER.into() };
+    change(&scene, MailChange::Unsubscribe { subscription, at: at(1) }).await;
+    let of_other = NewMail { org: Some(others.org), ..about(&scene, &others, "b") };
+    change(&scene, MailChange::Queue(vec![about(&scene, &own, "a"), of_other])).await;
+    for (last, permission) in [(others.org, MailPermission::Unwanted), (scene.org, MailPermission::Allowed)] {
+        let next = scene.store.next_mail(at(30), at(30), Some(last)).await.unwrap();
+        let NextMail::Due(batch) = next else { panic!("nothing is due") };
+        assert_eq!(batch.mails[0].permission, permission);
+    }
+}
+
+pub async fn a_portal_that_gives_many_addresses_is_refused_and_takes_no_confirmed_one_away(
+    store: Arc<dyn Store>,
+) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    endpoint_of(&scene, app, Some("0@example.com")).await;
+    let give = async |address: String, at| {
+        let endpoint = Endpoint { updated_at: at, ..scene.new_endpoint(app) };
+        let endpoint = endpoint.with(|config| config.owner_email = Some(address));
+        let create = Change::CreateEndpoint { endpoint, idempotency: None, notices: Vec::new() };
+        scene.change_by(create, Some(by_portal(&scene, app))).await
+    };
+    let known =
+        async |address: &str| scene.store.is_mail_address_confirmed(app, address.into()).await.unwrap();
+    for n in 0..NewMail::MAX_UNCONFIRMED_PER_APPLICATION {
+        assert_eq!(give(format!("many{n}@example.com"), at(i64::from(n))).await, made());
+    }
+    assert_eq!(give("more@example.com".into(), at(1_000)).await, crate::Changed::TooManyAddresses);
+    assert_eq!(known("more@example.com").await, None);
+    assert_eq!(give("MANY7@example.com".into(), at(1_000)).await, made(), "it is known");
+    assert_eq!(give("0@example.com".into(), at(1_000)).await, made(), "it is confirmed");
+    // What an operator gives is not refused, and needs no room of those.
+    endpoint_of(&scene, app, Some("1@example.com")).await;
+    // The oldest that nobody has confirmed in its time makes room.
+    let late = at(50) + NewMail::CONFIRMATION_TIME;
+    assert_eq!(give("more@example.com".into(), late).await, made());
+    let found = (known("many0@example.com").await, known("many1@example.com").await);
+    assert_eq!(found, (None, Some(false)));
+    assert_eq!((known("0@example.com").await, known("1@example.com").await), (Some(true), Some(true)));
 }

@@ -3,6 +3,7 @@
 use crate::operations::mail;
 use aldaba_delivery::{AppId, EndpointId, HealthStatus, OrgId, Timestamp};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A mail to be queued. It is kept with what it tells of, in the same commit, until a mail server has taken it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +25,16 @@ pub struct NewMail {
 impl NewMail {
     /// Mails of one organization that wait at most. What comes then is left out and counted.
     pub const MAX_PENDING: u32 = 10_000;
-    /// Mails for one address that wait at most. What comes then is counted with the last of them.
+    /// Mails of one organization for one address that wait at most. What comes then is counted with the last of them.
     pub const MAX_PENDING_PER_ADDRESS: u32 = 200;
-    /// Addresses that are known of one application. One more takes the place of another, which then has to be confirmed again.
-    pub const MAX_ADDRESSES_PER_APPLICATION: u32 = 1_000;
+    /// The same of all organizations together.
+    pub const MAX_PENDING_PER_ADDRESS_OF_ALL: u32 = 1_000;
+    /// Addresses that are known of one application. One more takes the place of one that is not confirmed, or is refused.
+    pub const MAX_ADDRESSES_PER_APPLICATION: u32 = 10_000;
+    /// Those of them that wait to be confirmed. One more is refused, unless the time of another is over.
+    pub const MAX_UNCONFIRMED_PER_APPLICATION: u32 = 100;
+    /// How long an address may be confirmed.
+    pub const CONFIRMATION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Requests to confirm an address that callers of one application cause on a day.
     pub const MAX_CONFIRMATIONS_PER_DAY: u32 = 20;
     /// Bytes of a mail address.
@@ -37,6 +44,8 @@ impl NewMail {
     pub const CONFIRM: &str = "address.confirm";
     /// An endpoint of which its owner was told that it fails was resumed by a person. The store queues it.
     pub const RESUMED: &str = "endpoint.resumed";
+    /// Something that cannot wait: it comes before other mails to the same address.
+    pub const CRITICAL: &str = "alert.critical";
 }
 
 /// To whom a mail goes.
@@ -127,13 +136,19 @@ pub enum MailPermission {
 /// Mails that one address gets next: those of one message that was composed before, or all that were not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailBatch {
+    /// Whose mails these are; `None`: the server's own. Those of two organizations are never together.
+    pub org: Option<OrgId>,
     /// Empty: the operator's.
     pub address: String,
     /// Of the message that was composed of them.
     pub message_id: Option<String>,
     pub mails: Vec<Mail>,
-    /// How many this address got on this day.
+    /// How many this address got of the organization on this day.
     pub sent_today: u32,
+    /// How many it got of all organizations together.
+    pub sent_today_by_all: u32,
+    /// How many the organization has sent to any address.
+    pub sent_today_of_organization: u32,
 }
 
 impl MailBatch {
@@ -149,7 +164,7 @@ pub enum NextMail {
     At(Option<Timestamp>),
 }
 
-/// Who wants no mails: the bytes of the id of an endpoint or an application, and an address.
+/// Who wants no mails: the bytes of the id of an endpoint, an application or an organization, and an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailSubscription {
     pub subject: [u8; 20],
@@ -250,8 +265,9 @@ contract! {
         }
         reads {
             /// What is due at a moment. What was not composed yet is joined with what the same address gets until `join_until`.
-            background_read next_mail(now: Timestamp, join_until: Timestamp) -> NextMail
-                = |reading| mail::next(reading, now, join_until);
+            /// The organization after `last` is next.
+            background_read next_mail(now: Timestamp, join_until: Timestamp, last: Option<OrgId>) -> NextMail
+                = |reading| mail::next(reading, now, join_until, last);
 
             /// Whether an address gets the mails about an endpoint or an application.
             read is_subscribed(subscription: MailSubscription) -> bool

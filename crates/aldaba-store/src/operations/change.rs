@@ -14,9 +14,12 @@ pub(crate) fn change(batch: &mut Batch<'_>, change: &Change, entry: Option<&Audi
         None => None,
     };
     let owner_before = mail::owner_before(batch.tx, change)?;
+    let by_portal = entry.is_some_and(|entry| entry.actor.identity.kind() == ActorKind::PortalToken);
+    if !mail::has_room(batch.tx, change, owner_before.as_deref(), by_portal)? {
+        return Ok(Changed::TooManyAddresses);
+    }
     let changed = make(batch, change)?;
     if changed.is_change() {
-        let by_portal = entry.is_some_and(|entry| entry.actor.identity.kind() == ActorKind::PortalToken);
         mail::after_change(batch, change, owner_before.as_deref(), by_portal)?;
         notice::keep(batch.tx, batch.numbers, change.notices())?;
         mail::keep(batch.tx, batch.numbers, change.mails())?;

@@ -536,10 +536,13 @@ CREATE TABLE mail (
     due_at     BIGINT           NOT NULL,
     attempts   BIGINT           NOT NULL,
     message_id TEXT COLLATE "C",
+    reader     TEXT COLLATE "C" NOT NULL DEFAULT '',
     PRIMARY KEY (seq)
 );
 CREATE INDEX mail_due ON mail (due_at, seq);
-CREATE INDEX mail_address_waiting ON mail (address, seq);
+CREATE INDEX mail_reader_waiting ON mail (org, reader, seq);
+CREATE INDEX mail_reader ON mail (reader, seq);
+CREATE INDEX mail_turn ON mail (org, due_at, seq);
 CREATE INDEX mail_message ON mail (message_id, seq) WHERE message_id IS NOT NULL;
 
 CREATE TABLE mail_count (
@@ -574,8 +577,10 @@ CREATE TABLE mail_address (
     address      TEXT COLLATE "C" NOT NULL,
     asked_at     BIGINT,
     confirmed_at BIGINT,
+    given_at     BIGINT           NOT NULL DEFAULT 0,
     PRIMARY KEY (app, address)
 );
+CREATE INDEX mail_address_unconfirmed ON mail_address (app, given_at, address) WHERE confirmed_at IS NULL;
 
 CREATE TABLE source (
     id         BYTEA            NOT NULL,

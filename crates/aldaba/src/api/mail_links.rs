@@ -3,7 +3,7 @@
 use super::{Api, Error};
 use crate::api::request::ids::Ids;
 use aldaba_delivery::Language;
-use aldaba_engine::{MailLink, MailLinkError, MailLinkKind, MailTexts, texts};
+use aldaba_engine::{MailLink, MailLinkError, MailLinkKind, MailScope, MailTexts, escaped, texts};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -46,7 +46,10 @@ async fn show_unsubscribe(api: &Api, token: &str) -> Response {
     match api.engine.gets_mails(&link).await {
         Ok(true) => {
             let texts = texts(link.language);
-            let question = texts.unsubscribe_question(&link.address);
+            let question = match link.scope {
+                MailScope::Organization(_) => texts.unsubscribe_all_question(&link.address),
+                _ => texts.unsubscribe_question(&link.address),
+            };
             let form =
                 Form { action: format!("/mail/unsubscribe/{token}"), label: texts.unsubscribe_button() };
             page(StatusCode::OK, link.language, &texts.unsubscribe_title(), &question, Some(&form))
@@ -64,7 +67,10 @@ async fn set(api: &Api, token: &str, wanted: bool) -> Response {
     match api.engine.subscribe_to_mails(&link, wanted).await {
         Ok(()) if wanted => {
             let texts = texts(link.language);
-            let said = texts.subscribed(&link.address);
+            let said = match link.scope {
+                MailScope::Organization(_) => texts.subscribed_to_all(&link.address),
+                _ => texts.subscribed(&link.address),
+            };
             page(StatusCode::OK, link.language, &texts.unsubscribe_title(), &said, None)
         }
         Ok(()) => unsubscribed(&link, token),
@@ -76,7 +82,10 @@ async fn set(api: &Api, token: &str, wanted: bool) -> Response {
 fn unsubscribed(link: &MailLink, token: &str) -> Response {
     let texts = texts(link.language);
     let form = Form { action: format!("/mail/subscribe/{token}"), label: texts.subscribe_button() };
-    let said = texts.unsubscribed(&link.address);
+    let said = match link.scope {
+        MailScope::Organization(_) => texts.unsubscribed_from_all(&link.address),
+        _ => texts.unsubscribed(&link.address),
+    };
     page(StatusCode::OK, link.language, &texts.unsubscribe_title(), &said, Some(&form))
 }
 
@@ -149,8 +158,4 @@ fn page(status: StatusCode, language: Language, title: &str, said: &str, form: O
         (CACHE_CONTROL, "no-store"),
     ];
     (status, headers, html).into_response()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -20,12 +20,12 @@ use tokio::time::timeout;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the greeting, encryption and authentication.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// For one mail.
+/// For the answer to the sender.
+const SENDER_TIMEOUT: Duration = Duration::from_secs(30);
+/// For one mail, once its sender is accepted.
 const MAIL_TIMEOUT: Duration = Duration::from_secs(60);
 /// For the answer of a connection that is to be used again.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The reply code of a server that closes the connection.
-const CLOSING: u16 = 421;
 
 /// Passes mails to one server.
 pub struct SmtpTransport {
@@ -105,9 +105,13 @@ impl SmtpTransport {
         let (to, bytes) = message(mail, &self.from)?;
         let mut slot = self.connection.lock().await;
         let mut connection = self.connection(slot.take()).await?;
+        self.begin(&mut connection, &to).await?;
         let result = match timeout(MAIL_TIMEOUT, self.converse(&mut connection, to, &bytes)).await {
             Ok(result) => result,
-            Err(_) => Err(self.failure("does not answer in time while it takes a mail")),
+            Err(_) => {
+                let why = format!("{} does not answer in time while it takes a mail", self.server);
+                Err(MailFailure::Broken(why))
+            }
         };
         match &result {
             Ok(()) => *slot = Some(connection),
@@ -117,28 +121,35 @@ impl SmtpTransport {
                     *slot = Some(connection);
                 }
             }
-            Err(MailFailure::Server(_)) => {}
+            Err(MailFailure::Server(_) | MailFailure::Broken(_)) => {}
         }
         result
     }
 
-    /// One mail. What is refused before the recipient is named concerns the server or the sender, not the mail.
-    async fn converse(
-        &self,
-        connection: &mut AsyncSmtpConnection,
-        to: Address,
-        bytes: &[u8],
-    ) -> Result<(), MailFailure> {
+    /// Names the sender. A failure concerns the server or the sender, not the mail.
+    async fn begin(&self, connection: &mut AsyncSmtpConnection, to: &Address) -> Result<(), MailFailure> {
         let mut parameters = Vec::new();
         let is_ascii = |address: &Address| address.user().is_ascii() && address.domain().is_ascii();
-        if !is_ascii(&to) || !is_ascii(&self.from.email) {
+        if !is_ascii(to) || !is_ascii(&self.from.email) {
             if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
                 return Err(MailFailure::Permanent("the mail server takes no addresses beyond ASCII".into()));
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
         let from = Mail::new(Some(self.from.email.clone()), parameters);
-        connection.command(from).await.map_err(|error| self.unusable("MAIL FROM", &error))?;
+        match timeout(SENDER_TIMEOUT, connection.command(from)).await {
+            Ok(answer) => answer.map(drop).map_err(|error| self.unusable("MAIL FROM", &error)),
+            Err(_) => Err(self.failure("MAIL FROM: it does not answer in time")),
+        }
+    }
+
+    /// The rest. Whatever fails here may be caused by this mail or its recipient: others are tried meanwhile.
+    async fn converse(
+        &self,
+        connection: &mut AsyncSmtpConnection,
+        to: Address,
+        bytes: &[u8],
+    ) -> Result<(), MailFailure> {
         let refused = |step: &str, error: &Error| self.refused(step, error);
         connection.command(Rcpt::new(to, Vec::new())).await.map_err(|error| refused("RCPT TO", &error))?;
         connection.command(Data).await.map_err(|error| refused("DATA", &error))?;
@@ -156,12 +167,10 @@ impl SmtpTransport {
 
     fn refused(&self, step: &str, error: &Error) -> MailFailure {
         let why = format!("{} {step}: {}", self.server, described(error));
-        let is_closing = error.status().is_some_and(|code| u16::from(code) == CLOSING);
         match () {
-            () if is_closing => MailFailure::Server(why),
             () if error.is_permanent() => MailFailure::Permanent(why),
             () if error.is_transient() => MailFailure::Temporary(why),
-            () => MailFailure::Server(why),
+            () => MailFailure::Broken(why),
         }
     }
 }

@@ -51,6 +51,9 @@ impl SmtpUrl {
         let credentials = credentials(&url)?;
         let mut starttls = None;
         for (name, value) in url.query_pairs() {
+            if starttls.is_some() {
+                return Err("starttls is given more than once; name it once".into());
+            }
             match (&*name, &*value) {
                 ("starttls", "required") => starttls = Some(StartTls::Required),
                 ("starttls", "opportunistic") => starttls = Some(StartTls::Opportunistic),
@@ -163,6 +166,7 @@ mod tests {
             ("smtp://mail.example.com?starttls=maybe", "starttls is required, opportunistic or never"),
             ("smtp://mail.example.com?tls=yes", "its only parameter is starttls"),
             ("smtps://mail.example.com?starttls=never", "leave starttls out"),
+            ("smtp://mail.example.com?starttls=required&starttls=never", "more than once"),
         ] {
             let why = SmtpUrl::parse(bad).unwrap_err();
             assert!(why.contains(said), "{bad}: {why}");

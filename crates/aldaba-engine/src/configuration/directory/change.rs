@@ -83,6 +83,7 @@ impl Directory {
             Changed::NotFound => Err(ChangeError::NotFound),
             Changed::Stale => Err(ChangeError::Unsettled),
             Changed::TooMany => Err(ChangeError::TooMany),
+            Changed::TooManyAddresses => Err(ChangeError::TooManyAddresses),
             Changed::NoSuchPolicy => Err(ChangeError::UnknownPolicy(String::new())),
             Changed::NoSuchProfile => Err(ChangeError::UnknownProfile(String::new())),
             Changed::TurnedOff => Err(ChangeError::TurnedOff),

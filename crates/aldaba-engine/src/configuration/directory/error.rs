@@ -12,6 +12,8 @@ pub enum ChangeError {
     UidTaken,
     #[error("the application has the maximum number of endpoints")]
     TooMany,
+    #[error("the application has the maximum number of mail addresses that are not confirmed")]
+    TooManyAddresses,
     #[error("the application has the maximum number of running replays")]
     TooManyReplays,
     #[error("the endpoint has the maximum number of former keys")]

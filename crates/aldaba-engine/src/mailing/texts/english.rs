@@ -162,6 +162,34 @@ impl MailTexts for English {
         "No more mails about this application".into()
     }
 
+    fn unsubscribe_all_link(&self) -> String {
+        "No more mails about any of your webhooks here".into()
+    }
+
+    fn why_you_digest(&self, address: &str) -> String {
+        format!("{address} gets this mail because it is the address for trouble with these webhooks.")
+    }
+
+    fn alerts_subject(&self, count: usize) -> String {
+        format!("{count} alerts about the server")
+    }
+
+    fn alerts_text(&self, count: usize) -> String {
+        format!("{count} alerts have fired or were resolved, the critical ones first:")
+    }
+
+    fn unsubscribe_all_question(&self, address: &str) -> String {
+        format!("No more mails about any webhook of this sender to {address}?")
+    }
+
+    fn unsubscribed_from_all(&self, address: &str) -> String {
+        format!("{address} gets no more mails about any webhook of this sender.")
+    }
+
+    fn subscribed_to_all(&self, address: &str) -> String {
+        format!("{address} gets mails about the webhooks of this sender again.")
+    }
+
     fn test_subject(&self) -> String {
         "A test mail of Aldaba".into()
     }

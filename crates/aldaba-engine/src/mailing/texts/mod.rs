@@ -49,11 +49,19 @@ pub trait MailTexts: Sync {
     fn why_you(&self, address: &str) -> String;
     fn unsubscribe_link(&self) -> String;
     fn unsubscribe_application_link(&self) -> String;
+    /// Of a digest.
+    fn unsubscribe_all_link(&self) -> String;
+    fn why_you_digest(&self, address: &str) -> String;
+    fn alerts_subject(&self, count: usize) -> String;
+    fn alerts_text(&self, count: usize) -> String;
     fn test_subject(&self) -> String;
     fn test_text(&self) -> String;
     // Pages.
     fn unsubscribe_title(&self) -> String;
     fn unsubscribe_question(&self, address: &str) -> String;
+    fn unsubscribe_all_question(&self, address: &str) -> String;
+    fn unsubscribed_from_all(&self, address: &str) -> String;
+    fn subscribed_to_all(&self, address: &str) -> String;
     fn unsubscribe_button(&self) -> String;
     fn unsubscribed(&self, address: &str) -> String;
     fn subscribe_button(&self) -> String;

@@ -162,6 +162,34 @@ impl MailTexts for Spanish {
         "No recibir más correos sobre esta aplicación".into()
     }
 
+    fn unsubscribe_all_link(&self) -> String {
+        "No recibir más correos sobre ninguno de sus webhooks aquí".into()
+    }
+
+    fn why_you_digest(&self, address: &str) -> String {
+        format!("{address} recibe este correo porque es la dirección para los problemas de estos webhooks.")
+    }
+
+    fn alerts_subject(&self, count: usize) -> String {
+        format!("{count} alertas sobre el servidor")
+    }
+
+    fn alerts_text(&self, count: usize) -> String {
+        format!("{count} alertas se han disparado o resuelto, primero las críticas:")
+    }
+
+    fn unsubscribe_all_question(&self, address: &str) -> String {
+        format!("¿No enviar a {address} más correos sobre ningún webhook de este remitente?")
+    }
+
+    fn unsubscribed_from_all(&self, address: &str) -> String {
+        format!("{address} no recibirá más correos sobre ningún webhook de este remitente.")
+    }
+
+    fn subscribed_to_all(&self, address: &str) -> String {
+        format!("{address} vuelve a recibir correos sobre los webhooks de este remitente.")
+    }
+
     fn test_subject(&self) -> String {
         "Un correo de prueba de Aldaba".into()
     }

@@ -23,6 +23,8 @@ pub enum Changed {
     /// The application has as many endpoints, or running replays, or the organization as many keys or sources, as it
     /// may have.
     TooMany,
+    /// The application has as many mail addresses that are not confirmed, or at all, as it may have. Nothing was changed.
+    TooManyAddresses,
     /// The endpoint names a policy that is not there.
     NoSuchPolicy,
     /// The endpoint names a wire profile that is not there.

@@ -1,9 +1,11 @@
 //! Who may get mails: the addresses of endpoints and applications, those that are confirmed, and those that want none.
 
+use super::day::{self, Counted};
+use super::reader::reader_of;
 use super::{outage, queue};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Batch, Reading, Result, Transaction};
-use crate::{MailRecipient, MailSubscription, NewMail, Quota};
+use crate::{MailRecipient, MailSubscription, NewMail};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
 use std::time::Duration;
 
@@ -19,14 +21,15 @@ statements! {
     OWNER = "SELECT owner_email FROM endpoint WHERE id = ?1";
     STATE = "SELECT asked_at, confirmed_at FROM mail_address WHERE app = ?1 AND address = ?2";
     COUNT = "SELECT count(*) FROM mail_address WHERE app = ?1";
-    ANOTHER = "SELECT address FROM mail_address WHERE app = ?1 AND address <> ?2 ORDER BY address LIMIT 1";
+    COUNT_UNCONFIRMED = "SELECT count(*) FROM mail_address WHERE app = ?1 AND confirmed_at IS NULL";
+    OLDEST_UNCONFIRMED = "SELECT address, given_at FROM mail_address
+        WHERE app = ?1 AND confirmed_at IS NULL ORDER BY given_at, address LIMIT 1";
     REMOVE = "DELETE FROM mail_address WHERE app = ?1 AND address = ?2";
     REMOVE_OF_APPLICATION = "DELETE FROM mail_address WHERE app = ?1";
-    PUT = "INSERT INTO mail_address (app, address, asked_at, confirmed_at) VALUES (?1, ?2, ?3, ?4)
+    PUT = "INSERT INTO mail_address (app, address, asked_at, confirmed_at, given_at) VALUES (?1, ?2, ?3, ?4, ?5)
         ON CONFLICT (app, address) DO UPDATE SET asked_at = excluded.asked_at, confirmed_at = excluded.confirmed_at";
     CONFIRM = "UPDATE mail_address SET confirmed_at = ?3 WHERE app = ?1 AND address = ?2 AND confirmed_at IS NULL";
-    SENT_ON_DAY = "SELECT count FROM mail_day WHERE day = ?1 AND address = ?2";
-    BRING_FORWARD = "UPDATE mail SET due_at = ?2 WHERE address = ?1 AND app = ?3 AND due_at > ?2";
+    BRING_FORWARD = "UPDATE mail SET due_at = ?2 WHERE reader = ?1 AND app = ?3 AND due_at > ?2";
     UNSUBSCRIBE = "INSERT INTO mail_unsubscribed (subject, address, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     SUBSCRIBE = "DELETE FROM mail_unsubscribed WHERE subject = ?1 AND address = ?2";
     SUBSCRIBE_ALL = "DELETE FROM mail_unsubscribed WHERE subject = ?1";
@@ -59,7 +62,7 @@ pub(super) fn given(
     at: Timestamp,
 ) -> Result<()> {
     if !by_portal {
-        return put(batch.tx, app, address, None, Some(at));
+        return put(batch.tx, app, address, (None, Some(at)), at);
     }
     match is_confirmed(batch.tx, app, address)? {
         Some(true) => Ok(()),
@@ -71,7 +74,7 @@ pub(super) fn given(
 /// `None`: it is not known.
 pub(crate) fn is_confirmed(reading: &dyn Reading, app: AppId, address: &str) -> Result<Option<bool>> {
     let own: Option<Option<String>> = reading.one(&OF_APPLICATION, values![app])?;
-    if own.flatten().as_deref() == Some(address) {
+    if own.flatten().is_some_and(|own| reader_of(&own) == reader_of(address)) {
         return Ok(Some(true));
     }
     Ok(state(reading, app, address)?.map(|(_, confirmed_at)| confirmed_at.is_some()))
@@ -80,24 +83,52 @@ pub(crate) fn is_confirmed(reading: &dyn Reading, app: AppId, address: &str) -> 
 type AddressState = (Option<Timestamp>, Option<Timestamp>);
 
 fn state(reading: &dyn Reading, app: AppId, address: &str) -> Result<Option<AddressState>> {
-    reading.one(&STATE, values![app, address])
+    reading.one(&STATE, values![app, reader_of(address)])
 }
 
+/// Whether an address can be kept. One that is confirmed is never given up for another: what nobody has confirmed in the time
+/// for that makes room.
+pub(super) fn has_room(
+    reading: &dyn Reading,
+    app: AppId,
+    address: &str,
+    is_unconfirmed: bool,
+    at: Timestamp,
+) -> Result<bool> {
+    if is_confirmed(reading, app, address)?.is_some() {
+        return Ok(true);
+    }
+    let oldest: Option<(String, Timestamp)> = reading.one(&OLDEST_UNCONFIRMED, values![app])?;
+    if is_unconfirmed {
+        let waiting: u32 = reading.one(&COUNT_UNCONFIRMED, values![app])?.unwrap_or_default();
+        let is_over = oldest.is_some_and(|(_, given)| at.since(given) > NewMail::CONFIRMATION_TIME);
+        return Ok(waiting < NewMail::MAX_UNCONFIRMED_PER_APPLICATION || is_over);
+    }
+    let known: u32 = reading.one(&COUNT, values![app])?.unwrap_or_default();
+    Ok(known < NewMail::MAX_ADDRESSES_PER_APPLICATION || oldest.is_some())
+}
+
+/// For an address that has room.
 fn put(
     tx: &dyn Transaction,
     app: AppId,
     address: &str,
-    asked_at: Option<Timestamp>,
-    confirmed_at: Option<Timestamp>,
+    (asked_at, confirmed_at): AddressState,
+    at: Timestamp,
 ) -> Result<()> {
-    tx.execute(&PUT, values![app, address, asked_at, confirmed_at])?;
-    let known: u32 = tx.one(&COUNT, values![app])?.unwrap_or_default();
-    if known > NewMail::MAX_ADDRESSES_PER_APPLICATION
-        && let Some(another) = tx.one::<String>(&ANOTHER, values![app, address])?
-    {
-        tx.execute(&REMOVE, values![app, another])?;
+    let is_known = state(tx, app, address)?.is_some();
+    if !is_known {
+        let waiting: u32 = tx.one(&COUNT_UNCONFIRMED, values![app])?.unwrap_or_default();
+        let known: u32 = tx.one(&COUNT, values![app])?.unwrap_or_default();
+        let is_full = known >= NewMail::MAX_ADDRESSES_PER_APPLICATION
+            || confirmed_at.is_none() && waiting >= NewMail::MAX_UNCONFIRMED_PER_APPLICATION;
+        if is_full
+            && let Some((oldest, _)) = tx.one::<(String, Timestamp)>(&OLDEST_UNCONFIRMED, values![app])?
+        {
+            tx.execute(&REMOVE, values![app, oldest])?;
+        }
     }
-    Ok(())
+    tx.execute(&PUT, values![app, reader_of(address), asked_at, confirmed_at, at]).map(drop)
 }
 
 /// Queues a request to confirm an address, unless it was asked lately. Returns whether it did.
@@ -113,14 +144,16 @@ pub(super) fn ask(batch: &mut Batch<'_>, app: AppId, address: &str, at: Timestam
         return Ok(false);
     }
     let Some(org) = tx.one::<OrgId>(&ORG_OF_APPLICATION, values![app])? else { return Ok(false) };
-    let key = format!("confirm {app}");
-    let asked_today: u32 = tx.one(&SENT_ON_DAY, values![Quota::day_of(at), key])?.unwrap_or_default();
-    if asked_today >= NewMail::MAX_CONFIRMATIONS_PER_DAY {
-        put(tx, app, address, asked_at, None)?;
+    if !has_room(tx, app, address, true, at)? {
         return Ok(false);
     }
-    queue::count_for_day(tx, &key, at)?;
-    put(tx, app, address, Some(at), None)?;
+    let requests = Counted::Confirmations(app);
+    if day::count(tx, &requests, at)? >= NewMail::MAX_CONFIRMATIONS_PER_DAY {
+        put(tx, app, address, (asked_at, None), at)?;
+        return Ok(false);
+    }
+    day::count_one(tx, &requests, at)?;
+    put(tx, app, address, (Some(at), None), at)?;
     let mail = NewMail {
         org: Some(org),
         recipient: MailRecipient::Unconfirmed(app, address.to_owned()),
@@ -135,9 +168,9 @@ pub(super) fn ask(batch: &mut Batch<'_>, app: AppId, address: &str, at: Timestam
 
 /// 0: nobody has given it, or it is confirmed already.
 pub(super) fn confirm(tx: &dyn Transaction, app: AppId, address: &str, at: Timestamp) -> Result<usize> {
-    let confirmed = tx.execute(&CONFIRM, values![app, address, at])?;
+    let confirmed = tx.execute(&CONFIRM, values![app, reader_of(address), at])?;
     if confirmed > 0 {
-        tx.execute(&BRING_FORWARD, values![address, at, app])?;
+        tx.execute(&BRING_FORWARD, values![reader_of(address), at, app])?;
     }
     Ok(confirmed)
 }
@@ -147,15 +180,15 @@ pub(super) fn unsubscribe(
     subscription: &MailSubscription,
     at: Timestamp,
 ) -> Result<usize> {
-    tx.execute(&UNSUBSCRIBE, values![subscription.subject, subscription.address, at])
+    tx.execute(&UNSUBSCRIBE, values![subscription.subject, reader_of(&subscription.address), at])
 }
 
 pub(super) fn subscribe(tx: &dyn Transaction, subscription: &MailSubscription) -> Result<usize> {
-    tx.execute(&SUBSCRIBE, values![subscription.subject, subscription.address])
+    tx.execute(&SUBSCRIBE, values![subscription.subject, reader_of(&subscription.address)])
 }
 
 pub(crate) fn is_subscribed(reading: &dyn Reading, subscription: &MailSubscription) -> Result<bool> {
-    Ok(!reading.exists(&UNSUBSCRIBED, values![subscription.subject, subscription.address])?)
+    Ok(!reading.exists(&UNSUBSCRIBED, values![subscription.subject, reader_of(&subscription.address)])?)
 }
 
 /// With the row of an endpoint goes what was kept of its mails.

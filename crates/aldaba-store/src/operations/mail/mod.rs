@@ -1,9 +1,11 @@
-//! Mails: the queue (`queue.rs`), what is read of it (`reading.rs`), the outages that owners were told of (`outage.rs`), and
-//! who may get mails (`addresses.rs`).
+//! Mails: the queue (`queue.rs`), what is read of it (`reading.rs`), the outages that owners were told of (`outage.rs`),
+//! who may get mails (`addresses.rs`), and what is counted for a day (`day.rs`).
 
 mod addresses;
+mod day;
 mod outage;
 mod queue;
+mod reader;
 mod reading;
 
 pub(crate) use addresses::{forget_application, forget_endpoint, is_confirmed, is_subscribed};
@@ -23,10 +25,7 @@ pub(crate) fn change(batch: &mut Batch<'_>, change: &MailChange) -> Result<MailC
             Ok(MailChanged { mails, left_out: 0 })
         }
         MailChange::Compose { mails, message_id } => other(queue::compose(tx, mails, message_id)?),
-        MailChange::Sent { mails, address, at } => {
-            queue::count_for_day(tx, address, *at)?;
-            queue::remove(tx, mails)
-        }
+        MailChange::Sent { mails, address, at } => queue::sent(tx, mails, address, *at),
         MailChange::Retry { mails, due_at } => other(queue::set_due(tx, mails, *due_at, 1)?),
         MailChange::Postpone { mails, due_at } => other(queue::set_due(tx, mails, *due_at, 0)?),
         MailChange::Forget { mails } => queue::remove(tx, mails),
@@ -45,6 +44,26 @@ pub(crate) fn owner_before(tx: &dyn Transaction, change: &Change) -> Result<Opti
     match change {
         Change::UpdateEndpoint { endpoint, .. } => addresses::owner(tx, endpoint.id),
         _ => Ok(None),
+    }
+}
+
+/// Whether an address that a change gives can be kept.
+pub(crate) fn has_room(
+    tx: &dyn Transaction,
+    change: &Change,
+    owner_before: Option<&str>,
+    by_portal: bool,
+) -> Result<bool> {
+    match change {
+        Change::CreateEndpoint { endpoint, .. } | Change::UpdateEndpoint { endpoint, .. } => {
+            match endpoint.config.owner_email.as_deref() {
+                Some(owner) if Some(owner) != owner_before => {
+                    addresses::has_room(tx, endpoint.app, owner, by_portal, endpoint.updated_at)
+                }
+                _ => Ok(true),
+            }
+        }
+        _ => Ok(true),
     }
 }
 
@@ -81,5 +100,12 @@ fn subject_of(app: AppId, endpoint: Option<EndpointId>) -> [u8; 20] {
 
 #[cfg(any(test, feature = "conformance"))]
 pub(super) fn all_statements() -> Vec<&'static super::Statement> {
-    [addresses::statements(), outage::statements(), queue::statements(), reading::statements()].concat()
+    [
+        addresses::statements(),
+        day::statements(),
+        outage::statements(),
+        queue::statements(),
+        reading::statements(),
+    ]
+    .concat()
 }

@@ -18,27 +18,40 @@ statements! {
 const WARNED: u32 = 1;
 const FAILED: u32 = 2;
 
+/// The level of a mail that says that an endpoint fails.
+fn level_of(says: OutageMail) -> Option<u32> {
+    match says {
+        OutageMail::Warning => Some(WARNED),
+        OutageMail::Failed => Some(FAILED),
+        OutageMail::Over => None,
+    }
+}
+
 /// Whether a mail says something that was not said yet. `has_reader`: somebody gets it.
 pub(super) fn is_to_be_told(tx: &dyn Transaction, mail: &NewMail, has_reader: bool) -> Result<bool> {
     let (Some(says), MailRecipient::Endpoint(_, endpoint)) = (mail.outage, &mail.recipient) else {
         return Ok(has_reader);
     };
     let told: u32 = tx.one(&LEVEL, values![endpoint])?.unwrap_or_default();
-    let level = match says {
-        OutageMail::Over => {
+    match level_of(says) {
+        Some(level) => Ok(has_reader && told < level),
+        None => {
             if told > 0 {
                 tx.execute(&END, values![endpoint])?;
             }
-            return Ok(has_reader && told > 0);
+            Ok(has_reader && told > 0)
         }
-        OutageMail::Warning => WARNED,
-        OutageMail::Failed => FAILED,
-    };
-    if !has_reader || told >= level {
-        return Ok(false);
     }
-    tx.execute(&SET_LEVEL, values![endpoint, level])?;
-    Ok(true)
+}
+
+/// A mail was queued. One that was left out for want of room has told nobody anything.
+pub(super) fn told(tx: &dyn Transaction, mail: &NewMail) -> Result<()> {
+    if let (Some(level), MailRecipient::Endpoint(_, endpoint)) =
+        (mail.outage.and_then(level_of), &mail.recipient)
+    {
+        tx.execute(&SET_LEVEL, values![endpoint, level])?;
+    }
+    Ok(())
 }
 
 /// After a change by a person: an endpoint that is active without a failure is out of the outage.

@@ -1,34 +1,29 @@
-//! The queue. Of each organization and for each address only so many mails wait.
+//! The queue. Of each organization and for each of its readers only so many mails wait.
 
+use super::day::{self, Counted};
+use super::reader::reader_of;
 use super::{addresses, outage};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Numbers, Reading, Result, Transaction};
-use crate::{MailChanged, MailNumber, MailRecipient, NewMail, Quota};
+use crate::{MailChanged, MailNumber, MailRecipient, NewMail};
 use aldaba_delivery::{AppId, EndpointId, OrgId, Timestamp};
-
-/// Counts of former days that one commit removes.
-const REMOVED_AT_ONCE: usize = 100;
-/// Days whose counts are kept besides the present one: the clock may have been set back by a day.
-const DAYS_KEPT: i64 = 1;
 
 statements! {
     COUNTS = "SELECT waiting, left_out FROM mail_count WHERE org = ?1";
     SET_COUNTS = "INSERT INTO mail_count (org, waiting, left_out) VALUES (?1, ?2, ?3)
         ON CONFLICT (org) DO UPDATE SET waiting = excluded.waiting, left_out = excluded.left_out";
     REMOVE_COUNTS = "DELETE FROM mail_count WHERE org = ?1";
-    WAITING_FOR = "SELECT count(*) FROM mail WHERE address = ?1";
-    COUNT_WITH_LAST = "UPDATE mail SET more = more + 1 WHERE seq = (SELECT max(seq) FROM mail WHERE address = ?1)";
-    INSERT = "INSERT INTO mail (seq, org, app, endpoint, address, kind, body, more, created_at, due_at, attempts)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0)";
+    WAITING_FOR = "SELECT count(*) FROM mail WHERE org = ?1 AND reader = ?2";
+    WAITING_OF_ALL = "SELECT count(*) FROM mail WHERE reader = ?1";
+    COUNT_WITH_LAST = "UPDATE mail SET more = more + 1
+        WHERE seq = (SELECT max(seq) FROM mail WHERE org = ?1 AND reader = ?2)";
+    INSERT = "INSERT INTO mail (seq, org, app, endpoint, address, kind, body, more, created_at, due_at, attempts, reader)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, ?10)";
     COMPOSE = "UPDATE mail SET message_id = ?2 WHERE seq = ?1 AND message_id IS NULL";
     SET_DUE = "UPDATE mail SET due_at = ?2, attempts = attempts + ?3 WHERE seq = ?1";
-    READDRESS = "UPDATE mail SET address = ?2 WHERE seq = ?1 AND message_id IS NULL";
+    READDRESS = "UPDATE mail SET address = ?2, reader = ?3 WHERE seq = ?1 AND message_id IS NULL";
     ORG = "SELECT org FROM mail WHERE seq = ?1";
     REMOVE = "DELETE FROM mail WHERE seq = ?1";
-    COUNT_FOR_DAY = "INSERT INTO mail_day (day, address, count) VALUES (?1, ?2, 1)
-        ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1";
-    OLD_DAYS = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
-    REMOVE_DAY = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
 }
 
 /// The queue of the server itself.
@@ -57,8 +52,11 @@ pub(crate) fn keep(tx: &dyn Transaction, numbers: &mut Numbers, mails: &[NewMail
         if !outage::is_to_be_told(tx, mail, address.is_some())? {
             continue;
         }
-        if let Some(address) = address {
-            kept += usize::from(put(tx, numbers, mail, &address)?);
+        if let Some(address) = address
+            && put(tx, numbers, mail, &address)?
+        {
+            outage::told(tx, mail)?;
+            kept += 1;
         }
     }
     Ok(kept)
@@ -69,10 +67,9 @@ fn put(tx: &dyn Transaction, numbers: &mut Numbers, mail: &NewMail, address: &st
     let NewMail { recipient, kind, body, created_at, due_at, .. } = mail;
     let org = mail.org.unwrap_or_else(no_organization);
     let (waiting, left_out) = counts(tx, org)?;
-    let for_address: u32 = tx.one(&WAITING_FOR, values![address])?.unwrap_or_default();
-    let is_full = waiting >= NewMail::MAX_PENDING;
-    if is_full || for_address >= NewMail::MAX_PENDING_PER_ADDRESS {
-        let is_counted = tx.execute(&COUNT_WITH_LAST, values![address])? > 0;
+    let reader = reader_of(address);
+    if waiting >= NewMail::MAX_PENDING || is_full_for(tx, org, &reader)? {
+        let is_counted = tx.execute(&COUNT_WITH_LAST, values![org, reader])? > 0;
         if !is_counted {
             set_counts(tx, org, waiting, left_out.saturating_add(1))?;
         }
@@ -84,9 +81,25 @@ fn put(tx: &dyn Transaction, numbers: &mut Numbers, mail: &NewMail, address: &st
         MailRecipient::Application(app) | MailRecipient::Unconfirmed(app, _) => (Some(*app), None),
     };
     let number = numbers.draw(tx, 1)?;
-    tx.execute(&INSERT, values![number, org, app, endpoint, address, kind, body, created_at, due_at])?;
+    tx.execute(
+        &INSERT,
+        values![number, org, app, endpoint, address, kind, body, created_at, due_at, reader],
+    )?;
     set_counts(tx, org, waiting + 1, left_out)?;
     Ok(true)
+}
+
+/// An organization has room of its own for each reader. All of them together have more, but not without end.
+fn is_full_for(reading: &dyn Reading, org: OrgId, reader: &str) -> Result<bool> {
+    if org == no_organization() {
+        return Ok(false);
+    }
+    let own: u32 = reading.one(&WAITING_FOR, values![org, reader])?.unwrap_or_default();
+    if own >= NewMail::MAX_PENDING_PER_ADDRESS {
+        return Ok(true);
+    }
+    let all: u32 = reading.one(&WAITING_OF_ALL, values![reader])?.unwrap_or_default();
+    Ok(all >= NewMail::MAX_PENDING_PER_ADDRESS_OF_ALL)
 }
 
 pub(super) fn compose(tx: &dyn Transaction, mails: &[MailNumber], message_id: &str) -> Result<usize> {
@@ -103,11 +116,29 @@ pub(super) fn set_due(
 }
 
 pub(super) fn readdress(tx: &dyn Transaction, mail: MailNumber, address: &str) -> Result<usize> {
-    tx.execute(&READDRESS, values![mail, address])
+    tx.execute(&READDRESS, values![mail, address, reader_of(address)])
 }
 
 fn each(mails: &[MailNumber], change: impl Fn(&MailNumber) -> Result<usize>) -> Result<usize> {
     mails.iter().map(change).sum()
+}
+
+/// A message was taken that was composed of these.
+pub(super) fn sent(
+    tx: &dyn Transaction,
+    mails: &[MailNumber],
+    address: &str,
+    at: Timestamp,
+) -> Result<MailChanged> {
+    let org = mails.iter().find_map(|mail| tx.one::<OrgId>(&ORG, values![mail]).transpose());
+    if let Some(org) = org.transpose()? {
+        let reader = reader_of(address);
+        for counted in [Counted::Reader(&reader), Counted::ReaderOf(org, &reader), Counted::Organization(org)]
+        {
+            day::count_one(tx, &counted, at)?;
+        }
+    }
+    remove(tx, mails)
 }
 
 /// Removes mails, and reports what was left out once there is room again.
@@ -121,14 +152,4 @@ pub(super) fn remove(tx: &dyn Transaction, mails: &[MailNumber]) -> Result<MailC
         set_counts(tx, org, waiting.saturating_sub(1), 0)?;
     }
     Ok(changed)
-}
-
-pub(super) fn count_for_day(tx: &dyn Transaction, key: &str, at: Timestamp) -> Result<()> {
-    let today = Quota::day_of(at);
-    tx.execute(&COUNT_FOR_DAY, values![today, key])?;
-    let old: Vec<(i64, String)> = tx.all(&OLD_DAYS, values![today - DAYS_KEPT, REMOVED_AT_ONCE])?;
-    for (day, key) in old {
-        tx.execute(&REMOVE_DAY, values![day, key])?;
-    }
-    Ok(())
 }

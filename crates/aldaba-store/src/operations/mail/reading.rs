@@ -1,25 +1,33 @@
 //! What is next in the queue, with what is known of it now.
 
+use super::day::{self, Counted};
 use super::{addresses, queue, subject_of};
 use crate::operations::column::{Columns, FromRow};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Reading, Result};
 use crate::{
     Mail, MailApplication, MailBatch, MailEndpoint, MailNumber, MailPermission, MailRecipient,
-    MailSubscription, NewMail, NextMail, Quota,
+    MailSubscription, NewMail, NextMail,
 };
 use aldaba_delivery::{AppId, EndpointId, HealthStatus, OrgId, Timestamp};
 
 const COLUMNS: &str = "seq, org, app, endpoint, address, kind, body, more, created_at, attempts";
 
 statements! {
-    FIRST_DUE = "SELECT address, message_id FROM mail WHERE due_at <= ?1 ORDER BY due_at, seq LIMIT 1";
+    IS_DUE_OF = "SELECT 1 FROM mail WHERE org = ?1 AND due_at <= ?2 LIMIT 1";
+    NEXT_ORGANIZATION = "SELECT org FROM mail_count WHERE org > ?1
+        AND EXISTS (SELECT 1 FROM mail WHERE mail.org = mail_count.org AND mail.due_at <= ?2) ORDER BY org LIMIT 1";
+    FIRST_DUE = "SELECT address, reader, message_id FROM mail WHERE org = ?1 AND due_at <= ?2 ORDER BY due_at, seq LIMIT 1";
     NEXT_DUE = "SELECT due_at FROM mail WHERE due_at > ?1 ORDER BY due_at LIMIT 1";
     OF_MESSAGE = format!("SELECT {COLUMNS} FROM mail WHERE message_id = ?1 ORDER BY seq LIMIT ?2");
-    OF_ADDRESS = format!(
-        "SELECT {COLUMNS} FROM mail WHERE address = ?1 AND message_id IS NULL AND due_at <= ?2 ORDER BY seq LIMIT ?3"
+    CRITICAL_OF_READER = format!(
+        "SELECT {COLUMNS} FROM mail WHERE org = ?1 AND reader = ?2 AND message_id IS NULL AND +due_at <= ?3 AND kind = ?4
+            ORDER BY seq LIMIT ?5"
     );
-    SENT_TODAY = "SELECT count FROM mail_day WHERE day = ?1 AND address = ?2";
+    OTHERS_OF_READER = format!(
+        "SELECT {COLUMNS} FROM mail WHERE org = ?1 AND reader = ?2 AND message_id IS NULL AND +due_at <= ?3 AND kind <> ?4
+            ORDER BY seq LIMIT ?5"
+    );
     ENDPOINT = "SELECT endpoint.id, endpoint.name, endpoint.url, endpoint.health_status, endpoint.disabled,
             endpoint.metadata
         FROM endpoint WHERE endpoint.id = ?1 AND endpoint.deleted = 0";
@@ -50,18 +58,65 @@ impl FromRow for StoredMail {
     }
 }
 
-pub(crate) fn next(reading: &dyn Reading, now: Timestamp, join_until: Timestamp) -> Result<NextMail> {
-    let Some((address, message_id)) = reading.one::<(String, Option<String>)>(&FIRST_DUE, values![now])?
-    else {
+/// The server's own mails come first. Then the organizations take turns: `last` is the one that had the last.
+pub(crate) fn next(
+    reading: &dyn Reading,
+    now: Timestamp,
+    join_until: Timestamp,
+    last: Option<OrgId>,
+) -> Result<NextMail> {
+    let first = match next_organization(reading, now, last)? {
+        Some(org) => first_due(reading, org, now)?.map(|first| (org, first)),
+        None => None,
+    };
+    let Some((org, (address, reader, message_id))) = first else {
         return Ok(NextMail::At(reading.one(&NEXT_DUE, values![now])?));
     };
     let found: Vec<StoredMail> = match &message_id {
         Some(id) => reading.all(&OF_MESSAGE, values![id, MailBatch::MAX_MAILS])?,
-        None => reading.all(&OF_ADDRESS, values![address, join_until, MailBatch::MAX_MAILS])?,
+        None => {
+            let (critical, most) = (NewMail::CRITICAL, MailBatch::MAX_MAILS);
+            let mut found: Vec<StoredMail> =
+                reading.all(&CRITICAL_OF_READER, values![org, reader, join_until, critical, most])?;
+            let left = most.saturating_sub(found.len());
+            found.extend(
+                reading
+                    .all::<StoredMail>(&OTHERS_OF_READER, values![org, reader, join_until, critical, left])?,
+            );
+            found
+        }
     };
-    let sent_today = reading.one(&SENT_TODAY, values![Quota::day_of(now), address])?.unwrap_or_default();
     let mails = found.into_iter().map(|mail| described(reading, mail)).collect::<Result<_>>()?;
-    Ok(NextMail::Due(Box::new(MailBatch { address, message_id, mails, sent_today })))
+    Ok(NextMail::Due(Box::new(MailBatch {
+        org: Some(org).filter(|org| *org != queue::no_organization()),
+        address,
+        message_id,
+        mails,
+        sent_today: day::count(reading, &Counted::ReaderOf(org, &reader), now)?,
+        sent_today_by_all: day::count(reading, &Counted::Reader(&reader), now)?,
+        sent_today_of_organization: day::count(reading, &Counted::Organization(org), now)?,
+    })))
+}
+
+fn next_organization(reading: &dyn Reading, now: Timestamp, last: Option<OrgId>) -> Result<Option<OrgId>> {
+    let server = queue::no_organization();
+    if reading.exists(&IS_DUE_OF, values![server, now])? {
+        return Ok(Some(server));
+    }
+    let after = |org: OrgId| reading.one(&NEXT_ORGANIZATION, values![org, now]);
+    match last {
+        Some(last) => match after(last)? {
+            None => after(server),
+            found => Ok(found),
+        },
+        None => after(server),
+    }
+}
+
+type FirstDue = (String, String, Option<String>);
+
+fn first_due(reading: &dyn Reading, org: OrgId, now: Timestamp) -> Result<Option<FirstDue>> {
+    reading.one(&FIRST_DUE, values![org, now])
 }
 
 fn described(reading: &dyn Reading, mail: StoredMail) -> Result<Mail> {
@@ -128,6 +183,11 @@ fn permission(reading: &dyn Reading, mail: &StoredMail, recipient: &MailRecipien
         return Ok(MailPermission::Unwanted);
     }
     let address = subscription.address;
+    // A digest unsubscribes from all of an organization.
+    let all = MailSubscription { subject: *mail.org.as_bytes(), address: address.clone() };
+    if !addresses::is_subscribed(reading, &all)? {
+        return Ok(MailPermission::Unwanted);
+    }
     if address != mail.address {
         return Ok(MailPermission::Moved(address));
     }

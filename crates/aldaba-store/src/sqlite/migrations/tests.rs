@@ -149,6 +149,35 @@ fn addresses_from_before_mails_are_confirmed_unless_a_portal_may_have_given_them
     assert_eq!(found, ["operator@example.com"]);
 }
 
+#[test]
+fn addresses_from_before_readers_are_one_where_only_letters_in_upper_case_differ_and_stay_confirmed() {
+    let connection = Connection::open_in_memory().unwrap();
+    let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("reader")).collect();
+    without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+    connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO mail_address (app, address, asked_at, confirmed_at) VALUES
+                 (x'01', 'A@Example.com', 5, 9), (x'01', 'a@example.com', 7, NULL), (x'01', 'B@example.com', 8, NULL);
+             INSERT INTO mail_unsubscribed (subject, address, at) VALUES
+                 (x'01', 'A@example.com', 1), (x'01', 'a@example.com', 2), (x'02', 'A@example.com', 3);
+             INSERT INTO mail (seq, org, address, kind, body, more, created_at, due_at, attempts)
+             VALUES (1, x'03', 'A@Example.com', 'a', '{}', 0, 0, 0, 0);",
+        )
+        .unwrap();
+    to_present(&connection);
+    let texts = |sql: &str| -> Vec<String> {
+        let mut found = connection.prepare(sql).unwrap();
+        found.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let addresses =
+        "SELECT address || ' ' || coalesce(confirmed_at, 'no') || ' ' || given_at FROM mail_address";
+    assert_eq!(texts(addresses), ["a@example.com 9 7", "b@example.com no 8"]);
+    let unsubscribed = "SELECT hex(subject) || ' ' || address FROM mail_unsubscribed";
+    assert_eq!(texts(unsubscribed), ["01 a@example.com", "02 a@example.com"]);
+    assert_eq!(texts("SELECT address || ' ' || reader FROM mail"), ["A@Example.com a@example.com"]);
+}
+
 /// A data folder with the schema of a former version, and so many messages that were delivered at their second attempt.
 fn past(folder: &Path, version: usize, messages: usize) {
     let [org, app, endpoint] = ["01", "02", "03"].map(|byte| format!("x'{}'", byte.repeat(20)));

@@ -2,6 +2,7 @@
 //! the binary has them as they are served.
 
 use crate::api::response::error::Error;
+use aldaba_engine::escaped;
 use axum::response::{IntoResponse, Response};
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -63,8 +64,4 @@ fn answer(content_type: &'static str, body: String) -> Response {
         (CACHE_CONTROL, "max-age=3600"),
     ];
     (headers, body).into_response()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

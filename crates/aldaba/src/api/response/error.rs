@@ -8,7 +8,7 @@ use crate::metrics::Refusal;
 use aldaba_api::value::Shows;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
-use aldaba_store::{ApiKey, Error as StoreError, OrderingObstacle, QuotaOf, Replay, Source};
+use aldaba_store::{ApiKey, Error as StoreError, NewMail, OrderingObstacle, QuotaOf, Replay, Source};
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
@@ -205,6 +205,11 @@ impl From<ChangeError> for Error {
             ),
             ChangeError::UidTaken => Self::conflict("Another one already has this uid"),
             ChangeError::TooMany => Self::conflict("The application has as many endpoints as it may have"),
+            ChangeError::TooManyAddresses => Self::conflict(format!(
+                "ownerEmail: the application has {} addresses that nobody has confirmed, as many as it may have; confirm \
+                 one by the link in its mail, use an address that is confirmed, or let the organization set this one",
+                NewMail::MAX_UNCONFIRMED_PER_APPLICATION
+            )),
             ChangeError::TooManyApiKeys => Self::conflict(format!(
                 "The organization has {} API keys, as many as it may have; revoke those that nobody uses",
                 ApiKey::MAX_PER_ORGANIZATION

@@ -2,6 +2,8 @@
 
 use super::stage::{MailStage, OWNER, header, text};
 use crate::support::waiting::wait_until;
+use bytes::Bytes;
+use http::Method;
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,11 +25,25 @@ async fn many_endpoints_of_one_owner_that_fail_together_become_one_digest() {
     let subject = header(digest, "Subject");
     assert!(subject.ends_with(" messages about your webhooks"), "{subject}");
     assert!(text(digest, "text").contains("Webhook 'Door 7' "), "{digest}");
-    assert_eq!(text(digest, "text").matches("https://hooks.example.com/mail/unsubscribe/").count(), 30);
+    // One for each, and one for all.
+    assert_eq!(text(digest, "text").matches("https://hooks.example.com/mail/unsubscribe/").count(), 31);
     let all: String = mails.iter().map(|mail| text(mail, "text")).collect();
     for n in 0..30 {
         assert!(all.contains(&format!("Webhook 'Door {n}' has failed after 5 retries")), "{n}");
     }
+    // The button of mail programs is for all that is in it.
+    let list = header(digest, "List-Unsubscribe");
+    let link = list.trim_matches(['<', '>']).replacen("https://hooks.example.com", "/", 1);
+    assert_eq!(header(digest, "List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
+    let client = stage.server.client.anonymous();
+    let reply = client.send(Method::POST, &link, &[], Bytes::from("List-Unsubscribe=One-Click")).await;
+    let page = String::from_utf8(reply.body.to_vec()).unwrap();
+    assert!(reply.status == 200 && page.contains("no more mails about any webhook"), "{page}");
+    let endpoint = stage.endpoint(json!({"name": "Another door"})).await;
+    stage.send().await;
+    stage.becomes(&endpoint, "failed").await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    stage.stays_at(count).await;
     stage.server.stop().await;
 }
 
