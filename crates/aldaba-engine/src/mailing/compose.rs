@@ -423,13 +423,13 @@ mod tests {
 
     #[test]
     fn a_digest_has_one_link_that_unsubscribes_from_all_that_its_organization_sends() {
-        let org = Some(aldaba_delivery::OrgId::from_bytes([3; 20]));
-        let mails = [FAILED, RECOVERED].map(|kind| Mail { org, ..about_endpoint(kind) });
+        let org = aldaba_delivery::OrgId::from_bytes([3; 20]);
+        let mails = [FAILED, RECOVERED].map(|kind| Mail { org: Some(org), ..about_endpoint(kind) });
         let mail = composed(&mails, Language::English).unwrap();
         let token = mail.unsubscribe.as_deref().and_then(|url| url.rsplit('/').next()).unwrap();
         assert!(mail.text.contains(token), "{}", mail.text);
         let link = MailLink::open(&Vault::new([7; 32]), token, NOW).unwrap();
-        assert_eq!(link.scope, MailScope::Organization(org.unwrap()));
+        assert_eq!(link.scope, MailScope::Organization(org));
     }
 
     #[test]
