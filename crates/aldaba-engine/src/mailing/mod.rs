@@ -22,7 +22,7 @@ pub use inert::{escaped, one_line};
 pub use links::{MailLink, MailLinkError, MailLinkKind, MailScope};
 pub use outgoing::{MailFailure, MailTransport, OutgoingMail, SendingMail, test_mail};
 pub(crate) use queue::MailQueue;
-pub(crate) use sender::{MailSender, ServerState, Turns};
+pub(crate) use sender::{LastMails, MailSender, ServerState};
 pub use texts::{MailTexts, texts};
 
 use aldaba_delivery::Language;

@@ -37,19 +37,19 @@ pub(crate) struct MailSender {
     pub(crate) options: MailOptions,
     pub(crate) queue: MailQueue,
     pub(crate) server: ServerState,
-    pub(crate) turns: Turns,
+    pub(crate) turns: LastMails,
 }
 
 /// Who got something last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct LastMails {
     /// The organization that had its turn last.
     last: Option<OrgId>,
     /// When the operator got a mail, by the monotonic clock.
     operator: Option<Duration>,
 }
 
-impl Turns {
+impl LastMails {
     /// How long the operator gets no other mail.
     fn operator_pause(&self, now: Duration) -> Duration {
         self.operator.map_or(Duration::ZERO, |at| (at + OPERATOR_INTERVAL).saturating_sub(now))

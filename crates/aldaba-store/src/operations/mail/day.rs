@@ -20,7 +20,7 @@ statements! {
 
 /// What is counted. Readers have no spaces.
 pub(super) enum Counted<'a> {
-    /// Mails to a reader, whoever has caused them.
+    /// Mails to a reader, of all organizations together.
     Reader(&'a str),
     /// Mails of an organization to a reader.
     ReaderOf(OrgId, &'a str),
