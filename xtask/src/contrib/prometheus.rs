@@ -100,7 +100,7 @@ fn test(text: &mut String, rule: AlertRule, limits: &AlertLimits) {
         }
     }
     if rule == AlertRule::QueueLength {
-        series(text, &format!("webhook_queue_set_aside{{{labels}}}"), &format!("0x{}", PHASE * 4));
+        series(text, &format!("webhook_queue_deferred{{{labels}}}"), &format!("0x{}", PHASE * 4));
     }
     if rule.sample().is_some() {
         for (counter, label) in [

@@ -12,7 +12,7 @@ impl AlertRule {
     pub fn prometheus_value(self) -> Option<String> {
         let metric = self.metric().filter(|_| self.scopes().contains(&AlertScope::Server))?;
         Some(match self {
-            Self::QueueLength => format!("{metric} - webhook_queue_set_aside"),
+            Self::QueueLength => format!("{metric} - webhook_queue_deferred"),
             Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
             Self::TaskRestarting => format!("sum without (state) ({metric}{{state=\"restarting\"}})"),
             Self::CertificateExpiring => format!("{metric} - time()"),
@@ -68,8 +68,8 @@ mod tests {
         let expression = |rule: AlertRule| rule.prometheus_expression(&rule.default_limits()).unwrap();
         assert_eq!(
             expression(AlertRule::QueueLength),
-            "webhook_queue_length - webhook_queue_set_aside > 100\n\
-             or (webhook_queue_length - webhook_queue_set_aside > 80 and on (instance, job) \
+            "webhook_queue_length - webhook_queue_deferred > 100\n\
+             or (webhook_queue_length - webhook_queue_deferred > 80 and on (instance, job) \
              ALERTS{alertname=\"AldabaQueueLength\", alertstate=\"firing\"} == 1)"
         );
         assert!(expression(AlertRule::DeliveryFailureRate).starts_with(

@@ -61,8 +61,8 @@ impl EngineMeasurements {
         let number = |number: Option<u64>| Measured::known(number.map(|number| number as f64));
         match rule {
             AlertRule::QueueLength => {
-                let set_aside = self.statistics.set_aside(scope);
-                number(set_aside.map(|aside| self.statistics.waiting(scope).saturating_sub(aside)))
+                let deferred = self.statistics.deferred(scope);
+                number(deferred.map(|deferred| self.statistics.waiting(scope).saturating_sub(deferred)))
             }
             AlertRule::FailedEndpoints => number(self.statistics.failed_endpoints(scope)),
             AlertRule::OldestWaiting => {

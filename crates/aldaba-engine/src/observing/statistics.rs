@@ -54,14 +54,14 @@ impl Statistics {
         self.live.waiting(scope.organization())
     }
 
-    /// How many of them are set aside: for a later time that their sender has named, or for an endpoint that is given up, blocked or
+    /// How many of them are deferred: for a later time that their sender has named, or for an endpoint that is given up, blocked or
     /// off; some seconds old. `None`: nobody has looked yet.
-    pub fn set_aside(&self, scope: Scope) -> Option<u64> {
+    pub fn deferred(&self, scope: Scope) -> Option<u64> {
         let view = self.view.lock();
         view.seen_at?;
         Some(match scope.organization() {
-            None => view.set_aside.values().sum(),
-            Some(org) => view.set_aside.get(&org).copied().unwrap_or(0),
+            None => view.deferred.values().sum(),
+            Some(org) => view.deferred.get(&org).copied().unwrap_or(0),
         })
     }
 

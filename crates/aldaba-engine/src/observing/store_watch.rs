@@ -42,7 +42,7 @@ pub struct StoreView {
     /// When the oldest delivery that waits might first go out, of endpoints to which anything is sent. It may be in the future.
     pub oldest_waiting: Option<Timestamp>,
     /// How many deliveries wait for a later time that their sender has named, or for an endpoint to which nothing is sent.
-    pub set_aside: BTreeMap<OrgId, u64>,
+    pub deferred: BTreeMap<OrgId, u64>,
     /// How many deliveries are in the dead letter.
     pub dead_letter: Vec<(Reason, u64)>,
     /// Whether a small write has ended well. `None`: none has ended yet.
@@ -127,7 +127,7 @@ impl StoreWatch {
         view.seen_at = Some(self.statistics.clock.now());
         view.failed_endpoints = failed;
         view.oldest_waiting = waiting.oldest;
-        view.set_aside = waiting.set_aside;
+        view.deferred = waiting.deferred;
         view.dead_letter = dead_letter;
         Ok(())
     }
@@ -135,10 +135,10 @@ impl StoreWatch {
     async fn waiting(&self) -> Result<WaitingLanes, Error> {
         let (now, mut all) = (self.statistics.clock.now(), WaitingLanes::default());
         loop {
-            let WaitingLanes { oldest, set_aside, next } = self.store.waiting_lanes(all.next, now).await?;
+            let WaitingLanes { oldest, deferred, next } = self.store.waiting_lanes(all.next, now).await?;
             all.oldest = all.oldest.into_iter().chain(oldest).min();
-            for (org, more) in set_aside {
-                *all.set_aside.entry(org).or_default() += more;
+            for (org, more) in deferred {
+                *all.deferred.entry(org).or_default() += more;
             }
             all.next = next;
             if next.is_none() {

@@ -260,7 +260,7 @@ macro_rules! conformance_tests {
             organizations::endpoints_that_are_given_up_are_counted_by_organization,
             organizations::what_a_person_ends_has_not_failed,
             organizations::the_oldest_waiting_delivery_is_found_tried_or_not,
-            organizations::what_is_scheduled_or_held_is_set_aside_from_what_could_be_sent,
+            organizations::what_is_scheduled_or_held_is_counted_apart_from_what_could_be_sent,
             organizations::the_dead_letter_is_counted_by_reason,
             organizations::rows_of_organizations_are_read_by_minute_and_hour,
             statistics::attempts_of_an_endpoint_are_counted_by_result_and_minute,

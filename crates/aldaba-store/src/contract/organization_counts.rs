@@ -293,7 +293,7 @@ pub struct WaitingLanes {
     pub oldest: Option<Timestamp>,
     /// How many deliveries wait for other endpoints, or for a later time that their sender has named; at most 100,000 of an
     /// endpoint.
-    pub set_aside: BTreeMap<OrgId, u64>,
+    pub deferred: BTreeMap<OrgId, u64>,
     /// The walk goes on after this endpoint; `None`: that is all.
     pub next: Option<EndpointId>,
 }

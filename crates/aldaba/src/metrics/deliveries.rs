@@ -121,14 +121,14 @@ fn delivery_window(out: &mut Exposition, statistics: &Statistics) {
 fn queue(out: &mut Exposition, statistics: &Statistics, engine: &Engine) {
     out.gauge(
         "webhook_queue_length",
-        "Deliveries that wait, for their first attempt or for a retry; those that are set aside too.",
+        "Deliveries that wait, for their first attempt or for a retry; deferred ones too.",
         statistics.waiting(Scope::Server) as f64,
     );
     out.gauge(
-        "webhook_queue_set_aside",
+        "webhook_queue_deferred",
         "Deliveries that wait but are not to be sent now: for a later time that their sender has named, or for an endpoint that is \
          given up, blocked or off. Some seconds old. NaN: not known yet.",
-        or_nan(statistics.set_aside(Scope::Server).map(|deliveries| deliveries as f64)),
+        or_nan(statistics.deferred(Scope::Server).map(|deliveries| deliveries as f64)),
     );
     out.gauge(
         "webhook_failed_count",

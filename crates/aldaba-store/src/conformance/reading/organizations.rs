@@ -138,9 +138,9 @@ pub async fn what_a_person_ends_has_not_failed(store: Arc<dyn Store>) {
 }
 
 async fn waiting(scene: &Scene, now: i64) -> (Option<Timestamp>, u64) {
-    let WaitingLanes { oldest, set_aside, next } = scene.store.waiting_lanes(None, at(now)).await.unwrap();
+    let WaitingLanes { oldest, deferred, next } = scene.store.waiting_lanes(None, at(now)).await.unwrap();
     assert_eq!(next, None);
-    (oldest, set_aside.get(&scene.org).copied().unwrap_or(0))
+    (oldest, deferred.get(&scene.org).copied().unwrap_or(0))
 }
 
 pub async fn the_oldest_waiting_delivery_is_found_tried_or_not(store: Arc<dyn Store>) {
@@ -160,7 +160,7 @@ pub async fn the_oldest_waiting_delivery_is_found_tried_or_not(store: Arc<dyn St
     );
 }
 
-pub async fn what_is_scheduled_or_held_is_set_aside_from_what_could_be_sent(store: Arc<dyn Store>) {
+pub async fn what_is_scheduled_or_held_is_counted_apart_from_what_could_be_sent(store: Arc<dyn Store>) {
     let scene = Scene::new(store);
     let tenant = scene.with_endpoints(2).await;
     let only = |number: usize, due_at: i64| {

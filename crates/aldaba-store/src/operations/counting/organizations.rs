@@ -16,8 +16,8 @@ const MINUTES_KEPT: i64 = 7 * 24 * 60;
 const HOURS_KEPT: i64 = 400 * 24;
 /// Old rows that are removed with each row that is written. More than one, so that they all go.
 const REMOVED_AT_ONCE: usize = 2;
-/// Deliveries of one endpoint that are counted as set aside, at most.
-const SET_ASIDE_COUNTED: usize = 100_000;
+/// Deliveries of one endpoint that are counted as deferred, at most.
+const MAX_DEFERRED_COUNTED: usize = 100_000;
 /// Rows of the dead letter that one statement counts.
 const REASONS_AT_ONCE: usize = 5000;
 /// The names of the totals of what waits: this and the id of the organization.
@@ -256,15 +256,15 @@ pub(crate) fn waiting_lanes(
         let Some((endpoint, due_at)) = lane else { return Ok(WaitingLanes { next: None, ..found }) };
         reached = endpoint;
         if let Some((org, is_open)) = reading.one::<(OrgId, bool)>(&OPEN, values![endpoint])? {
-            let set_aside = if is_open {
+            let deferred = if is_open {
                 let tried: Option<Timestamp> = reading.one(&FIRST_TRIED, values![endpoint])?;
                 found.oldest = found.oldest.into_iter().chain(tried).chain([due_at]).min();
-                reading.number(&SCHEDULED, values![endpoint, now, SET_ASIDE_COUNTED])?
+                reading.number(&SCHEDULED, values![endpoint, now, MAX_DEFERRED_COUNTED])?
             } else {
-                reading.number(&HELD, values![endpoint, SET_ASIDE_COUNTED])?
+                reading.number(&HELD, values![endpoint, MAX_DEFERRED_COUNTED])?
             };
-            if set_aside > 0 {
-                *found.set_aside.entry(org).or_default() += u64::try_from(set_aside).unwrap_or(0);
+            if deferred > 0 {
+                *found.deferred.entry(org).or_default() += u64::try_from(deferred).unwrap_or(0);
             }
         }
         if slice.is_over() {

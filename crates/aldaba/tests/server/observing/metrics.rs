@@ -160,7 +160,7 @@ async fn what_nobody_has_looked_at_yet_is_no_number() {
     for series in [
         "webhook_failed_count",
         "webhook_oldest_waiting_seconds",
-        "webhook_queue_set_aside",
+        "webhook_queue_deferred",
         "webhook_dead_letter_size{reason=\"exhausted\"}",
         "aldaba_accepting",
     ] {
