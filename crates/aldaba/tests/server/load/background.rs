@@ -51,8 +51,16 @@ async fn health_lists_restarted_tasks_and_stays_ok() {
         serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
     };
     process.sleep_until(START + Duration::from_millis(1500)).await;
-    let restarting =
-        ["due-times", "operational-webhooks", "orphans", "places", "stop-dates", "store-watch", "sweep"];
+    let restarting = [
+        "alerts",
+        "due-times",
+        "operational-webhooks",
+        "orphans",
+        "places",
+        "stop-dates",
+        "store-watch",
+        "sweep",
+    ];
     let restarting = restarting.map(|name| json!({"name": name, "restarts": 2}));
     let ok = json!({"status": "ok"});
     let expected = json!({
