@@ -130,8 +130,10 @@ pub async fn what_a_person_ends_has_not_failed(store: Arc<dyn Store>) {
     for reason in [Reason::Cancelled, Reason::PayloadDeleted, Reason::Exhausted] {
         let event = scene.event(&tenant);
         let seq = scene.accepted(&event).await;
-        scene.record(vec![scene.failed(&event, seq, at(1))]).await;
-        scene.record(vec![Record { attempts_before: 1, ..scene.dead(&event, seq, reason) }]).await;
+        for attempts_before in 0..2 {
+            scene.record(vec![Record { attempts_before, ..scene.failed(&event, seq, at(1)) }]).await;
+        }
+        scene.record(vec![Record { attempts_before: 2, ..scene.dead(&event, seq, reason) }]).await;
     }
     let counts = scene.store.live_counts().window(Some(scene.org), at(60), HOUR);
     assert_eq!((counts.all_dead(), counts.failed()), (3, 1));
