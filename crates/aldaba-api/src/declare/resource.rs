@@ -27,7 +27,7 @@
 ///
 /// `nullable` and the like are modes ([`read::form`](crate::read::form)); `/ omitted title` is an older name for the same field. The word
 /// before the mode says how a server keeps the field, to `thing_fields!`: `own` fields are converted by hand, `stored` ones are kept
-/// as they are, and `plain` ones are also set as they are where there is no JSON.
+/// as they are, and `plain` ones are also set as they are where there is no JSON. `update`, `patch` and `each` may be left out.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! resource {

@@ -21,14 +21,16 @@ pub(crate) struct Kind {
     pub(crate) max: usize,
 }
 
+/// Reads a body. What was shown can be sent back unchanged, under another name.
+pub(crate) fn read<T: ApiRequest>(received: &Received) -> Result<T, Error> {
+    let mut fields = received.text().fields()?;
+    fields.forget(&["builtIn"]);
+    Ok(Parsed::of(fields, false).finish()?)
+}
+
 impl Kind {
     pub(crate) fn is_built_in(&self, name: &str) -> bool {
         self.built_in.contains(&name)
-    }
-
-    /// Reads a body. What was shown can be sent back unchanged.
-    pub(crate) fn read<T: ApiRequest>(&self, received: &Received) -> Result<T, Error> {
-        Ok(received.text().parse(true)?.finish()?)
     }
 
     /// Reads a body, which may give the name in the path again.

@@ -1,6 +1,6 @@
 //! The retry policies of an organization, and previews of them.
 
-use super::Kind;
+use super::{Kind, read};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -80,7 +80,7 @@ fn checked(body: NewPolicy) -> Result<Policy, Error> {
 
 pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
     let org = caller.org();
-    let policy = checked(KIND.read(&body.read().await?)?)?;
+    let policy = checked(read(&body.read().await?)?)?;
     KIND.not_built_in(&policy.name)?;
     KIND.check_count(api.ask(&caller).policies().len())?;
     let made = api.directory(&caller).create_policy(org, policy.clone()).await;

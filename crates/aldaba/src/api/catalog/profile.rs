@@ -1,6 +1,6 @@
 //! The wire profiles of an organization.
 
-use super::Kind;
+use super::{Kind, read};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
@@ -70,7 +70,7 @@ fn checked(body: NewProfile) -> Result<Arc<Profile>, Error> {
 
 pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
     let org = caller.org();
-    let profile = checked(KIND.read(&body.read().await?)?)?;
+    let profile = checked(read(&body.read().await?)?)?;
     KIND.not_built_in(profile.name())?;
     KIND.check_count(api.ask(&caller).profiles().len())?;
     let made = api.directory(&caller).create_profile(org, &profile).await;
