@@ -61,7 +61,7 @@ pub const fn name() -> TextField {
 /// The name of a policy or a wire profile. Something else checks it, with all else that can be read.
 #[must_use]
 pub const fn catalog_name() -> TextField {
-    TextField { pattern: Some(NAME), ..text().limits(1, names::MAX_CATALOG_NAME_BYTES) }
+    TextField { pattern: Some(NAME), ..text().by(|_| Ok(())).limits(1, names::MAX_CATALOG_NAME_BYTES) }
 }
 
 /// A version: a short name, or a whole number as its text.
