@@ -7,13 +7,17 @@ mod bodies;
 #[doc(hidden)]
 pub mod declare;
 mod depth;
+pub mod duration_text;
 pub mod names;
 pub mod nearest;
 #[cfg(feature = "server")]
 pub mod read;
+pub mod status_range;
 #[doc(hidden)]
 pub mod value;
 
 pub use bodies::*;
 pub use depth::{MAX_PAYLOAD_DEPTH, is_too_deep};
-pub use value::{Json, Metadata, Secret, Set, Timestamp};
+pub use duration_text::{format_duration, parse_duration};
+pub use status_range::{format_status_range, parse_status_range};
+pub use value::{Json, Metadata, Secret, Set, Span, Timestamp};

@@ -16,6 +16,20 @@ pub fn name(text: &str) -> Result<(), String> {
     Err(format!("must be 1 to {MAX_COMPARED_BYTES} letters, digits, `-`, `_` or `.`"))
 }
 
+/// The longest name of a policy or a wire profile.
+pub const MAX_CATALOG_NAME_BYTES: usize = 64;
+
+/// Checks the name of a policy or a wire profile.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn catalog_name(text: &str) -> Result<(), String> {
+    if text.len() <= MAX_CATALOG_NAME_BYTES && fits(text, b"-_.") {
+        return Ok(());
+    }
+    Err(format!("use 1 to {MAX_CATALOG_NAME_BYTES} letters, digits, `-`, `_` or `.`"))
+}
+
 /// Checks a channel: like a name, with `:` and `+`.
 ///
 /// # Errors

@@ -23,6 +23,15 @@ pub fn unknown_field(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// The same for a field that belongs into one of the objects of its own.
+pub fn misplaced_field(name: &str, known: &[&str], inner: &[(&str, &[&str])]) -> Option<String> {
+    if nearest(name, known).is_some() {
+        return None;
+    }
+    let meant = inner.iter().find_map(|(object, known)| Some((object, nearest(name, known)?)));
+    meant.map(|(object, field)| format!("unknown field; did you mean \"{object}.{field}\"?"))
+}
+
 /// The letters of a name, without case and separators: the same for `dry_run`, `dry-run` and `dryRun`.
 pub fn letters(name: &str) -> Vec<char> {
     name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -2,7 +2,9 @@
 #![cfg(feature = "server")]
 
 use aldaba_api::read::{Fields, Parsed, Problems, UnknownFields, parse};
-use aldaba_api::{EndpointPatch, EndpointUpdate, NewEndpoint, Set, WhenDisabled};
+use aldaba_api::{
+    EndpointPatch, EndpointUpdate, NewEndpoint, NewPolicy, PolicyGate, PolicySchedule, Set, WhenDisabled,
+};
 
 fn read<T: aldaba_api::read::ApiRequest>(body: &str, is_change: bool) -> Parsed<T> {
     parse(body.as_bytes(), is_change, UnknownFields::Refuse).unwrap()
@@ -163,4 +165,35 @@ fn a_required_object_may_be_empty_and_is_sent() {
     let text = serde_json::to_string(&none).unwrap();
     assert_eq!(text, r#"{"headers":{}}"#);
     assert_eq!(read::<aldaba_api::SetHeaders>(&text, false).finish().unwrap(), none);
+}
+
+#[test]
+fn an_object_with_several_forms_has_the_fields_of_its_own() {
+    let body = r#"{"name": "a", "schedule": {"type": "exponential", "base": "1s", "cap": "1h"},
+                   "gate": {"type": "hostFailures", "inARow": 3, "first": "1s", "longest": "1m"}, "probe": null}"#;
+    let policy = read::<NewPolicy>(body, false).finish().unwrap();
+    let exponential = PolicySchedule::Exponential { base: "1s".into(), factor: None, cap: "1h".into() };
+    assert_eq!((policy.schedule, policy.probe), (exponential, Set::Clear));
+    assert_eq!(policy.retry_after, Set::Keep);
+    let failures = PolicyGate::HostFailures { in_a_row: 3, first: "1s".into(), longest: "1m".into() };
+    assert_eq!(policy.gate, Some(failures));
+    let wrong = r#"{"name": "a", "schedule": {"type": "list", "delays": [5, "soon"], "base": "1s", "type": "list"},
+                    "gate": {"type": "Apart", "longest": 5}, "attempts": 5}"#;
+    let found = refused::<NewPolicy>(wrong, false);
+    let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(
+        places,
+        [
+            "body.attempts",
+            "body.schedule.type",
+            "body.schedule.base",
+            "body.schedule.delays.[0]",
+            "body.schedule.delays.[1]",
+            "body.gate.type"
+        ]
+    );
+    assert_eq!(found[0].1, "unknown field; did you mean \"limit.attempts\"?");
+    assert_eq!(found[1].1, "is given twice");
+    assert_eq!(found[2].1, "unknown field; there are: type, delays");
+    assert_eq!(found[5].1, "must be `apart` or `hostFailures` or `delayOver`, not `Apart`");
 }

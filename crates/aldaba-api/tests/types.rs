@@ -1,6 +1,9 @@
 //! The types that clients send and get.
 
-use aldaba_api::{Application, ApplicationPatch, EndpointPatch, NewEndpoint, Ordering, Set};
+use aldaba_api::{
+    Application, ApplicationPatch, EndpointPatch, NewEndpoint, NewPolicy, Ordering, PolicyLimit,
+    PolicySchedule, Set,
+};
 use std::collections::BTreeMap;
 
 #[test]
@@ -36,4 +39,28 @@ fn an_answer_leaves_out_what_older_clients_do_not_expect() {
     let application: Application = serde_json::from_str(text).unwrap();
     assert_eq!((application.uid.as_deref(), application.rate_limit), (None, None));
     assert_eq!(serde_json::to_string(&application).unwrap(), text.replace(r#","more":1"#, ""));
+}
+
+#[test]
+fn a_form_that_is_not_known_is_kept_as_it_is() {
+    let text = r#"{"delays":["1s"],"type":"fibonacci"}"#;
+    let schedule: PolicySchedule = serde_json::from_str(text).unwrap();
+    assert!(matches!(schedule, PolicySchedule::Other(_)), "{schedule:?}");
+    assert_eq!(serde_json::to_string(&schedule).unwrap(), text);
+    let known = r#"{"type":"exponential","base":"1s","cap":"1h"}"#;
+    let schedule: PolicySchedule = serde_json::from_str(known).unwrap();
+    let expected = PolicySchedule::Exponential { base: "1s".into(), factor: None, cap: "1h".into() };
+    assert_eq!(schedule, expected);
+    assert_eq!(serde_json::to_string(&schedule).unwrap(), known);
+}
+
+#[test]
+fn a_new_policy_states_what_is_null_in_the_parts_that_it_gives() {
+    let limit = Some(PolicyLimit { attempts: Some(2), stop_after: None });
+    let policy = NewPolicy { limit, probe: Set::Clear, ..NewPolicy::with_delays("a", &["1s"]) };
+    assert_eq!(
+        serde_json::to_string(&policy).unwrap(),
+        r#"{"schedule":{"type":"list","delays":["1s"]},"limit":{"attempts":2,"stopAfter":null},"probe":null,"name":"a"}"#
+    );
+    assert_eq!(serde_json::from_str::<NewPolicy>(&serde_json::to_string(&policy).unwrap()).unwrap(), policy);
 }

@@ -18,6 +18,12 @@ use walk::{START, answer, walk_by_chance};
 
 proptest! {
     #[test]
+    fn formatted_durations_parse_back(millis in 0..u64::MAX / 2) {
+        let span = Duration::from_millis(millis);
+        prop_assert_eq!(aldaba_delivery::parse_duration(&aldaba_delivery::format_duration(span)), Some(span));
+    }
+
+    #[test]
     fn exponential_delays_never_shrink_and_end_at_the_cap(
         base in 1..10_000_000_u64, factor in 1..=u32::MAX, more in 0..10_000_000_u64,
     ) {

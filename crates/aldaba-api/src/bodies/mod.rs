@@ -7,9 +7,11 @@ mod audit;
 mod dispatch;
 mod endpoint;
 mod event_type;
+mod health;
 mod host;
 mod policy;
 mod portal;
+mod profile;
 mod source;
 // The fields of these are fields of others too.
 #[macro_use]
@@ -30,9 +32,11 @@ pub use destination::*;
 pub use dispatch::*;
 pub use endpoint::*;
 pub use event_type::*;
+pub use health::*;
 pub use host::*;
 pub use message::*;
 pub use policy::*;
 pub use portal::*;
+pub use profile::*;
 pub use replay::*;
 pub use source::*;

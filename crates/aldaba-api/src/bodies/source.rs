@@ -42,15 +42,15 @@ resource! {
         own map metadata: Metadata = short_strings();
         /// Where the id of an event is: `header:x-event-id`, `$.data.id` or `body-digest`; the first place that has one
         /// counts.
-        own nullable event_id_from: Vec<String> = texts(10, MAX_VALUE_BYTES);
+        own nullable event_id_from: Vec<String> = texts(10, text().length(MAX_VALUE_BYTES));
         /// Where the type of an event is.
-        own nullable event_type_from: Vec<String> = texts(10, MAX_VALUE_BYTES);
+        own nullable event_type_from: Vec<String> = texts(10, text().length(MAX_VALUE_BYTES));
         /// Only events of these types; others are acknowledged and forgotten.
-        own nullable filter_types: Vec<String> = texts(100, MAX_VALUE_BYTES);
+        own nullable filter_types: Vec<String> = texts(100, text().length(MAX_VALUE_BYTES));
         /// Only events with these headers: all must be there, each with one of its values.
         own nullable filter_headers: Vec<HeaderCondition> = bodies(10);
         /// The names of headers that go out as they came; if not given, those that the sender is known by.
-        own nullable forward_headers: Vec<String> = texts(50, MAX_VALUE_BYTES);
+        own nullable forward_headers: Vec<String> = texts(50, text().length(MAX_VALUE_BYTES));
         /// What the sender hears once an event is safe.
         own nullable answer: SourceAnswer = body();
         /// How far a signed time may be from now; 300, if not given.
@@ -101,7 +101,7 @@ request! {
         /// Its name.
         required name: String = text();
         /// One of these; if not given, any.
-        nullable values: Vec<String> = texts(50, MAX_VALUE_BYTES);
+        nullable values: Vec<String> = texts(50, text().length(MAX_VALUE_BYTES));
     }
 }
 
@@ -180,6 +180,20 @@ response! {
         nullable error: String;
         /// Endpoints that it goes, or went, to.
         required deliveries: u64 = size();
+    }
+}
+
+response! {
+    /// What the sender of an event hears. A source may have an answer of its own.
+    TakenIn "ReceivedOut" of TakenInView {
+        /// The event is safe on disk, came before, or is one that the source does not want.
+        required received: bool;
+        /// It was received before.
+        omitted duplicate: bool;
+        /// It was received before and could not be forwarded then; it is forwarded again.
+        omitted reopened: bool;
+        /// The source ignores such events.
+        omitted ignored: bool;
     }
 }
 

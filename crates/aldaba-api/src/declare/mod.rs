@@ -2,6 +2,7 @@
 
 mod resource;
 mod response;
+mod variants;
 
 /// The name of a field in JSON: its own in camel case, unless another one is given.
 #[doc(hidden)]
@@ -69,6 +70,7 @@ macro_rules! whole_type {
     (required $type:ty) => { $type };
     (map $type:ty) => { $type };
     (cleared $type:ty) => { $crate::Set<$type> };
+    (or_none $type:ty) => { $crate::Set<$type> };
     ($mode:ident $type:ty) => { Option<$type> };
 }
 
@@ -87,6 +89,7 @@ macro_rules! patch_type {
 #[macro_export]
 macro_rules! shown_type {
     (nullable $type:ty) => { Option<$type> };
+    (or_none $type:ty) => { Option<$type> };
     (omitted $type:ty) => { Option<$type> };
     ($mode:ident $type:ty) => { $type };
 }

@@ -27,7 +27,7 @@
 ///
 /// `nullable` and the like are modes ([`read::form`](crate::read::form)); `/ omitted title` is an older name for the same field. The word
 /// before the mode says how a server keeps the field, to `thing_fields!`: `own` fields are converted by hand, `stored` ones are kept
-/// as they are, and `plain` ones are also set as they are where there is no JSON.
+/// as they are, and `plain` ones are also set as they are where there is no JSON. `update`, `patch` and `each` may be left out.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! resource {
@@ -35,9 +35,9 @@ macro_rules! resource {
         ($d:tt)
         new { $(#[doc = $new_doc:literal])* $new:ident $new_name:literal = $new_example:tt }
         $(update { $(#[doc = $update_doc:literal])* $update:ident $update_name:literal = $update_example:tt })?
-        patch { $(#[doc = $patch_doc:literal])* $patch:ident $patch_name:literal = $patch_example:tt }
+        $(patch { $(#[doc = $patch_doc:literal])* $patch:ident $patch_name:literal = $patch_example:tt })?
         shown { $(#[doc = $shown_doc:literal])* $shown:ident $shown_name:literal of $state:ident }
-        each $each:ident;
+        $(each $each:ident;)?
         first { $($first:tt)* }
         fields { $(
             $(#[doc = $doc:literal])* $route:ident $mode:ident $field:ident $(/ $older_mode:ident $older:ident)? : $type:ty = $kind:expr;
@@ -59,11 +59,11 @@ macro_rules! resource {
             { $($once $elsewhere;)* }
         }
         $crate::request! {
-            @patch [$($patch_doc)*] $patch $patch_name $patch_example; $new
+            @patch [$([$($patch_doc)*] $patch $patch_name $patch_example)?] $new
             { $($(#[doc = $doc])* $mode $field $(/ $older_mode $older)? : $type = $kind;)* }
             { $($once $elsewhere;)* }
         }
-        $crate::resource! { @over $patch [$($update)? $new] { $($mode $field;)* } }
+        $crate::resource! { @over [$($patch)?] [$($update)? $new] { $($mode $field;)* } }
         $crate::response! { @state $state { $($first)* $($last)* } }
         $crate::response! {
             @owned [$($shown_doc)*] $shown
@@ -97,17 +97,23 @@ macro_rules! resource {
             }
         }
 
+        $crate::resource! { @each ($d) [$($each)?] { $([$(#[doc = $doc])*] $route $mode $field [$type];)* } }
+    };
+
+    (@each ($d:tt) [] $fields:tt) => {};
+    (@each ($d:tt) [$each:ident] { $($docs:tt $route:ident $mode:ident $field:ident $type:tt;)* }) => {
         /// Calls a macro for each field, with its docs, how it is kept, its mode, name and type.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! $each {
             ($d then:ident $d ($d arguments:tt)*) => {
-                $($d then! { [$(#[doc = $doc])*] $route $mode $field [$type] $d ($d arguments)* })*
+                $($d then! { $docs $route $mode $field $type $d ($d arguments)* })*
             };
         }
     };
 
-    (@over $patch:ident [$whole:ident $($new:ident)?] { $($mode:ident $field:ident;)* }) => {
+    (@over [] $($rest:tt)*) => {};
+    (@over [$patch:ident] [$whole:ident $($new:ident)?] { $($mode:ident $field:ident;)* }) => {
         #[cfg(feature = "server")]
         impl $patch {
             /// What there is, with the given fields in the place of its own.
@@ -211,6 +217,15 @@ macro_rules! request {
             const OLDER: &'static [(&'static str, &'static str)] =
                 &[$($(($crate::json_name!($field), $crate::json_name!($older)),)?)*];
 
+            fn inner() -> Vec<(&'static str, &'static [&'static str])> {
+                use $crate::read::FieldKind as _;
+                vec![$(($crate::json_name!($field $($json)?), $crate::read::kind_for::<$type, _>($kind).inner())),*]
+            }
+
+            fn shown() -> ::serde_json::Value {
+                $crate::read::Described::of($crate::read::Form::Shown, &[], [Self::declared()]).schema
+            }
+
             fn read(fields: &mut $crate::read::Fields, is_change: bool) -> Self {
                 use $crate::read::form::whole;
                 $(let $field = whole::$mode(fields, &$kind, $crate::request!(@at is_change $field [$($json)?] $($older)?));)*
@@ -309,8 +324,9 @@ macro_rules! request {
         }
     };
 
+    (@patch [] $($rest:tt)*) => {};
     (
-        @patch [$($about:literal)*] $patch:ident $name:literal $example:tt; $new:ident
+        @patch [[$($about:literal)*] $patch:ident $name:literal $example:tt] $new:ident
         { $(
             $(#[doc = $doc:literal])* $mode:ident $field:ident $(/ $older_mode:ident $older:ident)? : $type:ty = $kind:expr;
         )* }
@@ -354,6 +370,14 @@ macro_rules! request {
             const KNOWN: &'static [&'static str] = <$new as $crate::read::ApiRequest>::KNOWN;
             const READ_ONLY: &'static [&'static str] = <$new as $crate::read::ApiRequest>::READ_ONLY;
             const OLDER: &'static [(&'static str, &'static str)] = <$new as $crate::read::ApiRequest>::OLDER;
+
+            fn inner() -> Vec<(&'static str, &'static [&'static str])> {
+                <$new as $crate::read::ApiRequest>::inner()
+            }
+
+            fn shown() -> ::serde_json::Value {
+                <$new as $crate::read::ApiRequest>::shown()
+            }
 
             fn read(fields: &mut $crate::read::Fields, is_change: bool) -> Self {
                 $(

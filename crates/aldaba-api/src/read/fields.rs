@@ -4,7 +4,7 @@ use super::bounded_json::{self, First, RawFields};
 use super::problem::{Problem, Problems};
 use super::raw;
 use crate::depth::{MAX_PAYLOAD_DEPTH, is_too_deep};
-use crate::nearest::unknown_field;
+use crate::nearest::{misplaced_field, unknown_field};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -179,6 +179,15 @@ impl Fields {
     /// Refuses fields that mean nothing, for bodies in which one that is left out means something: a name that is
     /// misspelt would be taken for that. What is given twice could mean either.
     pub fn refuse_others(&mut self, known: &[&str]) {
+        self.refuse_unknown(known, Vec::new);
+    }
+
+    /// The same. `inner` has the names in objects of the body: a field may have been written beside its object.
+    pub(super) fn refuse_unknown(
+        &mut self,
+        known: &[&str],
+        inner: fn() -> Vec<(&'static str, &'static [&'static str])>,
+    ) {
         for name in std::mem::take(&mut self.repeated) {
             if known.contains(&name.as_str()) {
                 self.problem(&name, "is given twice");
@@ -188,11 +197,13 @@ impl Fields {
             return;
         }
         let unknown = self.fields.keys().filter(|name| !known.contains(&name.as_str()));
-        for (place, name) in unknown.cloned().collect::<Vec<_>>().iter().enumerate() {
+        let unknown: Vec<_> = unknown.cloned().collect();
+        let inner = if unknown.is_empty() || self.is_brief { Vec::new() } else { inner() };
+        for (place, name) in unknown.iter().enumerate() {
             // No more than so many problems are listed, and looking for the nearest name takes time.
             let message = match self.is_brief || place > Problems::MAX_LISTED {
                 true => "unknown field".to_owned(),
-                false => unknown_field(name, known),
+                false => misplaced_field(name, known, &inner).unwrap_or_else(|| unknown_field(name, known)),
             };
             self.problem(name, message);
         }

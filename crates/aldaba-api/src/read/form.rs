@@ -11,11 +11,13 @@
 //! | `or_kept` | the default | the default, refused in a patch | always there |
 //! | `reset` | the default | the default, and clears it in a patch | always there |
 //! | `cleared` | null | null | – |
+//! | `stated` | null | null | null if there is none, in requests of clients too |
+//! | `or_none` | the default | none | null if there is none |
 //! | `map` | empty | empty | always there |
 
 /// The fields of a new object, or of a whole one.
 pub mod whole {
-    use super::either;
+    use super::{either, is_given};
     use crate::Set;
     use crate::read::{FieldKind, Fields};
 
@@ -59,6 +61,7 @@ pub mod whole {
     pub use self::nullable as or_default;
     pub use self::nullable as or_kept;
     pub use self::nullable as reset;
+    pub use self::nullable as stated;
 
     /// May be left out, but not be null.
     pub fn given<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
@@ -74,6 +77,14 @@ pub mod whole {
         either(fields, kind, at).map_or(Set::Clear, Set::To)
     }
 
+    /// Keeps, clears or sets the value.
+    pub fn or_none<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
+        match is_given(fields, at) {
+            true => either(fields, kind, at).map_or(Set::Clear, Set::To),
+            false => Set::Keep,
+        }
+    }
+
     /// May be left out or null.
     pub fn map<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> K::Value {
         either(fields, kind, at).unwrap_or_else(|| kind.default())
@@ -82,14 +93,9 @@ pub mod whole {
 
 /// The fields of a change.
 pub mod patch {
-    use super::either;
     use super::whole::{self, Names};
-    use crate::Set;
+    use super::{either, is_given};
     use crate::read::{FieldKind, Fields};
-
-    fn is_given(fields: &Fields, at: Names) -> bool {
-        fields.has(at.name) || at.older.is_some_and(|older| fields.has(older))
-    }
 
     /// Keeps the value, or sets it.
     pub fn given<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
@@ -98,16 +104,9 @@ pub mod patch {
 
     pub use self::given as required;
 
-    /// Keeps, clears or sets the value.
-    pub fn nullable<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Set<K::Value> {
-        match is_given(fields, at) {
-            true => either(fields, kind, at).map_or(Set::Clear, Set::To),
-            false => Set::Keep,
-        }
-    }
-
-    pub use self::nullable as omitted;
-    pub use self::nullable as reset;
+    pub use super::whole::or_none as nullable;
+    pub use super::whole::or_none as omitted;
+    pub use super::whole::or_none as reset;
 
     /// Keeps the value, or sets it; null sets the default.
     pub fn or_default<K: FieldKind>(fields: &mut Fields, kind: &K, at: Names) -> Option<K::Value> {
@@ -174,6 +173,8 @@ pub mod full {
         value
     }
 
+    pub use self::cleared as or_none;
+
     /// As it is.
     pub fn nullable<K: FieldKind>(_kind: &K, value: Option<K::Value>) -> Option<K::Value> {
         value
@@ -181,6 +182,7 @@ pub mod full {
 
     pub use self::nullable as needed;
     pub use self::nullable as omitted;
+    pub use self::nullable as stated;
 
     /// With its default.
     pub fn given<K: FieldKind>(kind: &K, value: Option<K::Value>) -> Option<K::Value> {
@@ -194,9 +196,15 @@ pub mod full {
 
 /// The fields of an answer, from those of a whole object.
 pub mod shown {
+    use crate::Set;
     use crate::read::FieldKind;
 
     pub use super::full::{map, nullable, omitted, required};
+
+    /// What is set, if anything is.
+    pub fn or_none<K: FieldKind>(_kind: &K, value: Set<K::Value>) -> Option<K::Value> {
+        value.into_option()
+    }
 
     /// With its default.
     pub fn given<K: FieldKind>(kind: &K, value: Option<K::Value>) -> K::Value {
@@ -209,6 +217,10 @@ pub mod shown {
 }
 
 use super::{FieldKind, Fields};
+
+fn is_given(fields: &Fields, at: whole::Names) -> bool {
+    fields.has(at.name) || at.older.is_some_and(|older| fields.has(older))
+}
 
 /// Reads a field by one of its names. A list cannot be given by both, but in a change that sends back what it has read.
 fn either<K: FieldKind>(fields: &mut Fields, kind: &K, at: whole::Names) -> Option<K::Value> {

@@ -16,4 +16,4 @@ pub use kind::*;
 pub use moment::{is_moment, moment_millis};
 pub use parsed::{ApiBody, ApiRequest, Parsed, parse};
 pub use problem::{Problem, Problems};
-pub use schema::{DeclaredField, Described, Form, KindSchema};
+pub use schema::{DeclaredField, Described, Form, KindSchema, Variant};

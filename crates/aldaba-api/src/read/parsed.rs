@@ -24,6 +24,19 @@ pub trait ApiRequest: ApiBody + Sized {
     /// The fields that have an older name, with it.
     const OLDER: &'static [(&'static str, &'static str)];
 
+    /// The fields of the objects in its fields, by the fields' names.
+    fn inner() -> Vec<(&'static str, &'static [&'static str])> {
+        Vec::new()
+    }
+
+    /// Refuses fields that it does not have.
+    fn refuse_others(fields: &mut Fields) {
+        fields.refuse_unknown(Self::KNOWN, Self::inner);
+    }
+
+    /// What the document says of one in an answer.
+    fn shown() -> Value;
+
     /// Reads the fields and notes what is wrong with them. `is_change`: what it is about may be there already.
     fn read(fields: &mut Fields, is_change: bool) -> Self;
 
@@ -47,7 +60,7 @@ impl<T: ApiRequest> Parsed<T> {
         if is_change {
             fields.forget(T::READ_ONLY);
         }
-        fields.refuse_others(T::KNOWN);
+        T::refuse_others(&mut fields);
         Self { value: T::read(&mut fields, is_change), fields }
     }
 

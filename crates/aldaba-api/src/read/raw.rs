@@ -40,9 +40,13 @@ pub(super) fn whole(value: &RawValue) -> Option<u64> {
     value.get().parse().ok()
 }
 
+pub(super) fn is_string(value: &RawValue) -> bool {
+    value.get().starts_with('"')
+}
+
 /// A string, or what is wrong with it.
 pub(super) fn string(value: &RawValue) -> Result<String, String> {
-    if !value.get().starts_with('"') {
+    if !is_string(value) {
         return Err(format!("expected a string, not {}", kind(value)));
     }
     serde_json::from_str(value.get()).map_err(|error| error.to_string())

@@ -57,6 +57,17 @@ impl Form {
     }
 }
 
+/// One of the forms of a body.
+#[derive(Debug)]
+pub struct Variant {
+    /// The word that stands for it.
+    pub word: &'static str,
+    /// Its comment.
+    pub about: &'static [&'static str],
+    /// The fields that it has besides.
+    pub fields: Vec<DeclaredField>,
+}
+
 /// A body as the document describes it.
 #[derive(Debug)]
 pub struct Described {
@@ -72,7 +83,8 @@ impl Described {
         let (mut properties, mut required, mut nested) = (Map::new(), Vec::new(), Vec::new());
         let mut add = |name: &'static str, mode: &str, about: &str, schema: Value| {
             let is_required = form.requires(mode);
-            let mut schema = if is_required { schema } else { or_null(schema) };
+            let may_be_null = !is_required || matches!(mode, "or_none" | "stated");
+            let mut schema = if may_be_null { or_null(schema) } else { schema };
             if is_required {
                 required.push(name);
             }
@@ -104,6 +116,22 @@ impl Described {
             schema["additionalProperties"] = false.into();
         }
         Self { schema, nested }
+    }
+
+    /// A body that has one of these forms, by the word in a field.
+    pub fn variants(form: Form, about: &[&str], tag: &str, variants: Vec<Variant>) -> Self {
+        let (mut forms, mut nested) = (Vec::new(), Vec::new());
+        for Variant { word, about, fields } in variants {
+            let mut described = Self::of(form, about, [fields]);
+            described.schema["properties"][tag] = json!({"type": "string", "enum": [word]});
+            match described.schema["required"].as_array_mut() {
+                Some(required) => required.push(tag.into()),
+                None => described.schema["required"] = json!([tag]),
+            }
+            forms.push(described.schema);
+            nested.extend(described.nested);
+        }
+        Self { schema: json!({"description": self::about(about), "oneOf": forms}), nested }
     }
 
     /// With another body's fields too.

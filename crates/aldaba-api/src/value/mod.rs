@@ -8,5 +8,5 @@ pub mod words;
 
 pub use json::Json;
 pub use secret::Secret;
-pub use shape::{Absent, GivenValue, Metadata, Set, Timestamp, absent, left_out, unshown};
+pub use shape::{Absent, GivenValue, Metadata, Set, Span, Timestamp, absent, left_out, unshown};
 pub use shows::{Shows, WriteFields};

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// A time in RFC 3339, such as `2025-01-15T10:30:00Z`. It is a string, so that any date library can read it.
 pub type Timestamp = String;
 
+/// A duration such as `500ms`, `5s`, `15m`, `2h` or `7d`.
+pub type Span = String;
+
 /// Names and values that the caller chooses.
 pub type Metadata = BTreeMap<String, String>;
 
@@ -86,6 +89,7 @@ impl<K, V> Absent for BTreeMap<K, V> {
 
 impl Absent for String {}
 impl Absent for bool {}
+impl Absent for u8 {}
 impl Absent for u16 {}
 impl Absent for u32 {}
 impl Absent for serde_json::Value {}
@@ -137,12 +141,15 @@ pub mod left_out {
         false
     }
 
+    pub use self::required as stated;
+
     /// If it is empty, or not to change.
     pub fn map<T: Absent>(value: &T) -> bool {
         value.is_absent()
     }
 
     pub use self::map as cleared;
+    pub use self::map as or_none;
 
     /// If there is none.
     pub fn nullable<T>(value: &Option<T>) -> bool {
@@ -177,6 +184,7 @@ pub mod unshown {
     pub use self::required as nullable;
     pub use self::required as or_default;
     pub use self::required as or_kept;
+    pub use self::required as or_none;
     pub use self::required as reset;
 }
 

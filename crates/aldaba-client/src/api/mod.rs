@@ -27,19 +27,23 @@ mod statistics;
 
 pub use aldaba_api::{
     Actor, Alert, AlertEmail, AlertEmailState, AlertRule, AlertRules, ApiKey, ApiKeyPatch, Application,
-    ApplicationPatch, Attempt, AttemptCount, AttemptHeaders, AttemptStats, AuditEntry, BackgroundTask,
-    BulkReplay, CancelMessages, Certificate, Condition, CreatedApiKey, Delivery, DeliveryState, Destination,
-    Discard, Discarded, Dispatch, DispatchStatus, Endpoint, EndpointHeaders, EndpointHealth, EndpointMessage,
-    EndpointPatch, EndpointStats, EndpointStatus, EndpointUpdate, EventType, EventTypePatch, EventTypeStats,
-    EventTypeUpdate, ExpireTokens, FieldChange, HeaderCondition, HeadersPatch, HealthChange, Host, HostScope,
-    Identity, ImportOpenApi, ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd,
-    JobRecord, JobStatus, KeySet, LastError, Message, MessageSearch, MutualTls, NewApiKey, NewApplication,
-    NewBatch, NewDispatch, NewEndpoint, NewEventType, NewMessage, NewPortalAccess, NewSource, OnExhausted,
-    Ordering, PlannedAttempt, PortalAccess, Precheck, Prechecked, Previewed, PublicKey, RawPayload, Released,
-    Replay, ReplayCount, Resent, Resume, Resumed, RotateSecret, Scope, SendExample, SetHeaders,
-    SigningSecret, Source, SourceAnswer, SourceCounters, SourceEvent, SourceEventStatus, SourcePatch,
-    SourceRefusal, Status, TaskStatus, Throttling, ThrottlingStatus, TransformationsParams, Trigger,
-    WhenDisabled, Whoami,
+    ApplicationPatch, Attempt, AttemptCount, AttemptHeaders, AttemptStats, AuditEntry, BackgroundHealth,
+    BackgroundTask, BulkReplay, CancelMessages, Certificate, CheckState, ClockHealth, ClockStatus, Condition,
+    CreatedApiKey, Delivery, DeliveryState, Destination, Discard, Discarded, Dispatch, DispatchStatus,
+    Endpoint, EndpointHeaders, EndpointHealth, EndpointMessage, EndpointPatch, EndpointStats, EndpointStatus,
+    EndpointUpdate, EventType, EventTypePatch, EventTypeStats, EventTypeUpdate, ExpireTokens, FieldChange,
+    HeaderCondition, HeadersPatch, Health, HealthChange, Host, HostScope, Identity, ImportOpenApi,
+    ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd, JobRecord, JobStatus, KeySet,
+    LastError, Liveness, Message, MessageSearch, MutualTls, NewApiKey, NewApplication, NewBatch, NewDispatch,
+    NewEndpoint, NewEventType, NewMessage, NewPolicy, NewPortalAccess, NewProfile, NewSource, OnExhausted,
+    Ordering, PartHealth, PartStatus, PlannedAttempt, Policy, PolicyEndpointFails, PolicyGate, PolicyJitter,
+    PolicyLimit, PolicyProbe, PolicyRedirects, PolicyRetention, PolicyRetryAfter, PolicySchedule,
+    PolicyTimeouts, PolicyUpdate, PortalAccess, Precheck, Prechecked, Previewed, Profile, ProfileSignature,
+    ProfileUpdate, PublicKey, RawPayload, Readiness, ReadinessCheck, ReadyStatus, Released, Replay,
+    ReplayCount, Resent, RestartingTask, Resume, Resumed, RetentionOfDead, RetentionOfDelivered,
+    RotateSecret, Scope, SendExample, SetHeaders, SigningSecret, Source, SourceAnswer, SourceCounters,
+    SourceEvent, SourceEventStatus, SourcePatch, SourceRefusal, Status, TaskStatus, Throttling,
+    ThrottlingStatus, TokensHealth, TokensStatus, TransformationsParams, Trigger, WhenDisabled, Whoami,
 };
 pub use alerts::*;
 pub use api_keys::*;
@@ -52,13 +56,12 @@ pub use destinations::*;
 pub use dispatches::*;
 pub use endpoints::*;
 pub use event_types::*;
-pub use health::*;
 pub use hosts::*;
 pub use jobs::*;
 pub use messages::*;
 pub use operational::*;
 pub use policies::*;
-pub use profiles::*;
+pub use profiles::Profiles;
 pub use replays::*;
 pub use source_types::*;
 pub use sources::*;

@@ -3,35 +3,7 @@
 use crate::call::Call;
 use crate::listing::Page;
 use crate::{Client, Error};
-use aldaba_api::{Set, answer, input};
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-input! {
-    /// A profile of your own; docs/profiles.md says what each part may be.
-    NewProfile {
-        /// By which endpoints ask for it.
-        name: String,
-        /// Names and templates.
-        headers: BTreeMap<String, String>,
-        /// How it signs; cleared: not.
-        signature: Set<Value>,
-    }
-}
-
-answer! {
-    /// A wire profile.
-    Profile {
-        /// By which endpoints ask for it.
-        name: String,
-        /// It cannot be changed.
-        built_in: bool,
-        /// Names and templates.
-        headers: BTreeMap<String, String>,
-        /// How it signs.
-        signature: Option<Value>,
-    }
-}
+use aldaba_api::{NewProfile, Profile};
 
 /// The wire profiles.
 #[derive(Clone, Debug)]

@@ -124,11 +124,17 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "PartHealth" => PartHealth,
         "Planned" => PlannedAttempt,
         "PolicyIn" => NewPolicy,
-        "PolicyUpdate" => NewPolicy,
+        "PolicyLimit" => PolicyLimit,
+        "PolicyProbe" => PolicyProbe,
+        "PolicyRetention" => PolicyRetention,
+        "PolicyRetryAfter" => PolicyRetryAfter,
+        "PolicyTimeouts" => PolicyTimeouts,
+        "PolicyUpdate" => PolicyUpdate,
         "PolicyOut" => Policy,
         "PreviewOut" => Previewed,
         "ProfileIn" => NewProfile,
-        "ProfileUpdate" => NewProfile,
+        "ProfileSignature" => ProfileSignature,
+        "ProfileUpdate" => ProfileUpdate,
         "ProfileOut" => Profile,
         "PublicKey" => PublicKey,
         "RawOut" => RawPayload,
@@ -137,6 +143,8 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "AlertRulesOut" => AlertRules,
         "ReplayIn" => Replay,
         "RestartingTask" => RestartingTask,
+        "RetentionOfDead" => RetentionOfDead,
+        "RetentionOfDelivered" => RetentionOfDelivered,
         "ResentOut" => Resent,
         "ResumeIn" => Resume,
         "ResumedOut" => Resumed,
@@ -213,9 +221,21 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
     queries
 }
 
-/// Schemas of errors and empty bodies, and those that are only parts of others.
-const KNOWN_OTHERWISE: [&str; 7] =
-    ["EndpointRateLimitStatus", "Error", "Nothing", "Problems", "Record", "RetriesOut", "Status"];
+/// Schemas of errors and empty bodies, those that are only parts of others, and those that have one of several forms.
+const KNOWN_OTHERWISE: [&str; 12] = [
+    "EndpointRateLimitStatus",
+    "Error",
+    "Nothing",
+    "PolicyEndpointFails",
+    "PolicyGate",
+    "PolicyJitter",
+    "PolicyRedirects",
+    "PolicySchedule",
+    "Problems",
+    "Record",
+    "RetriesOut",
+    "Status",
+];
 
 fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     if let Some(name) = schema["$ref"].as_str() {

@@ -318,7 +318,7 @@ async fn settings(client: &Client) {
     let profile = NewProfile {
         name: "plain".into(),
         headers: [("X-Id".to_owned(), "{id}".to_owned())].into(),
-        signature: Set::Clear,
+        signature: None,
     };
     assert_eq!(profiles.create(&profile).await.unwrap().signature, None);
     assert_eq!(profiles.update(&profile).await.unwrap().headers.len(), 1);

@@ -1,12 +1,12 @@
 //! Policies: when to retry, what counts as success, and when to stop. Data, validated once.
 
+mod body;
 mod builtin;
 mod overrides;
 mod preview;
 mod retention;
 mod schedule;
 mod status_set;
-mod text;
 mod validate;
 
 pub use builtin::{BUILTIN_NAMES, builtin};

@@ -1,10 +1,10 @@
+pub use aldaba_api::MAX_SCHEDULE_STEPS;
+
 use super::{EndpointFails, GateRule, Jitter, PolicySpec, Redirects, Schedule, StatusSet, retention};
-use crate::format_duration;
+use crate::{format_duration, names};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The most delays in a listed schedule.
-pub const MAX_SCHEDULE_STEPS: usize = 100;
 /// The most ranges in a set of statuses.
 pub const MAX_STATUS_RANGES: usize = 100;
 /// The most attempts of a policy, and of any delivery in one round.
@@ -47,9 +47,7 @@ pub(super) fn check(spec: &PolicySpec) -> Result<(), PolicyError> {
 }
 
 fn name(name: &str) -> Result<(), PolicyError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let fits = (1..=64).contains(&name.len()) && name.chars().all(allowed);
-    ensure(fits, "name", || "use 1 to 64 letters, digits, `-`, `_` or `.`".into())
+    names::catalog_name(name).map_err(|why| PolicyError { field: "name".into(), why })
 }
 
 fn schedule(schedule: &Schedule) -> Result<(), PolicyError> {

@@ -2,7 +2,6 @@
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -35,19 +34,19 @@ pub(crate) fn routes() -> Vec<Route> {
             )
             .query("rule", Form::OneOf(&AlertRule::NAMES), "Only alerts of this rule")
             .ordered()
-            .lists::<Described<aldaba_api::Alert>>(),
+            .lists::<aldaba_api::Alert>(),
         Route::get("/alert/rule", Access::Read, rules)
             .named("v1.alert.list-rules", "Lists the rules in force, with their limits")
-            .answers::<Described<AlertRules>>(StatusCode::OK),
+            .answers::<AlertRules>(StatusCode::OK),
         Route::get("/alert/{alert_id}", Access::Read, show)
             .named("v1.alert.get", "Shows an alert")
-            .answers::<Described<aldaba_api::Alert>>(StatusCode::OK),
+            .answers::<aldaba_api::Alert>(StatusCode::OK),
         Route::post("/alert/{alert_id}/acknowledge", Access::Manage, acknowledge)
             .named(
                 "v1.alert.acknowledge",
                 "Says that somebody has taken note of an alert; it goes on firing until it is resolved",
             )
-            .answers::<Described<aldaba_api::Alert>>(StatusCode::OK),
+            .answers::<aldaba_api::Alert>(StatusCode::OK),
     ]
 }
 

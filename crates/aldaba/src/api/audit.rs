@@ -1,7 +1,6 @@
 //! The audit log: who changed what.
 
 use crate::api::request::json::{Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -59,7 +58,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .query("before", Form::Moment, "Only what was changed before this moment")
             .query("after", Form::Moment, "Only what was changed at this moment or later")
             .ordered()
-            .lists::<Described<Shown>>()
+            .lists::<Shown>()
             .or_error(StatusCode::NOT_FOUND),
     ]
 }

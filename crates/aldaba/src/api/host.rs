@@ -3,9 +3,8 @@
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment};
 use crate::api::request::query::Query;
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
-use crate::api::response::page;
+use crate::api::response::page::{self, Listed};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -17,7 +16,6 @@ use aldaba_engine::{GateBacklog, HeldHost};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::json;
 use url::Url;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -27,13 +25,13 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.host.list",
                 "Lists the hosts whose requests are held for the caller's organization or application",
             )
-            .lists::<Described<Host>>(),
+            .lists::<Host>(),
         Route::post("/host/{origin}/release", Access::Manage, release)
             .named(
                 "v1.host.release",
                 "Releases the caller's requests to a host; other organizations have their own gates",
             )
-            .answers::<Described<Released>>(StatusCode::OK)
+            .answers::<Released>(StatusCode::OK)
             .or_error(StatusCode::UNPROCESSABLE_ENTITY),
     ]
 }
@@ -78,8 +76,7 @@ pub(crate) async fn list(State(api): State<Api>, query: Query, caller: Caller) -
     let done = hosts.len() <= limit;
     hosts.truncate(limit);
     let iterator = hosts.last().map(cursor);
-    let data: Vec<_> = hosts.iter().map(render).collect();
-    Ok(json::answer(StatusCode::OK, &json!({"data": data, "iterator": iterator, "done": done})))
+    Ok(Listed::forward(hosts, iterator, done).render(render))
 }
 
 /// Opens all gates of the caller at an origin. Those of other organizations stay as they are.

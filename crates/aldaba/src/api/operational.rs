@@ -6,7 +6,6 @@ use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
 use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::variant::Described;
 use crate::api::response::page::{Listed, PageQuery};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -70,13 +69,13 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.operational-webhook.endpoint.get-headers",
                 "Shows the headers that are sent with every request",
             )
-            .answers::<Described<EndpointHeaders>>(StatusCode::OK),
+            .answers::<EndpointHeaders>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
             .named(
                 "v1.operational-webhook.endpoint.update-headers",
                 "Replaces the headers that are sent with every request",
             )
-            .takes::<Described<SetHeaders>>()
+            .takes::<SetHeaders>()
             .answers_nothing()
             .may_conflict(),
     ]

@@ -5,7 +5,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::response::conflict;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -36,7 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
         started(Route::post("/app/{app_id}/endpoint/{endpoint_id}/recover", Access::Attempt, recover))
             .keyed()
             .named("v1.endpoint.recover", "Replays what has failed since a moment")
-            .takes::<Described<Replay>>(),
+            .takes::<Replay>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/replay-missing",
             Access::Attempt,
@@ -44,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .keyed()
         .named("v1.endpoint.replay-missing", "Sends what the endpoint was never sent since a moment")
-        .takes::<Described<Replay>>(),
+        .takes::<Replay>(),
         started(Route::post(
             "/app/{app_id}/endpoint/{endpoint_id}/bulk-replay",
             Access::Attempt,
@@ -52,36 +51,34 @@ pub(crate) fn routes() -> Vec<Route> {
         ))
         .keyed()
         .named("v1.endpoint.bulk-replay", "Replays what a filter selects")
-        .takes::<Described<BulkReplay>>(),
+        .takes::<BulkReplay>(),
         Route::get("/background-task", Access::ReadOrganization, list)
             .named("v1.background-task.list", "Lists replays, newest first")
             .ordered()
             .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
             .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
-            .lists::<Described<BackgroundTask>>(),
+            .lists::<BackgroundTask>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
             .named("v1.background-task.get", "Shows a replay and its progress")
-            .answers::<Described<BackgroundTask>>(StatusCode::OK),
+            .answers::<BackgroundTask>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
             .named(
                 "v1.background-task.cancel",
                 "Cancels a replay; deliveries that it has opened are still sent",
             )
-            .answers::<Described<BackgroundTask>>(StatusCode::OK)
+            .answers::<BackgroundTask>(StatusCode::OK)
             .may_conflict(),
         resend
             .keyed()
             .named("v1.message-attempt.resend", "Makes one manual attempt")
-            .answers::<Described<Resent>>(StatusCode::ACCEPTED)
+            .answers::<Resent>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }
 
 /// The responses of all replays.
 fn started(route: Route) -> Route {
-    route
-        .answers::<Described<BackgroundTask>>(StatusCode::ACCEPTED)
-        .answers::<Described<ReplayCount>>(StatusCode::OK)
+    route.answers::<BackgroundTask>(StatusCode::ACCEPTED).answers::<ReplayCount>(StatusCode::OK)
 }
 
 /// Deliveries per second by default.

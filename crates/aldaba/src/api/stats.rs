@@ -3,7 +3,6 @@
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment};
 use crate::api::request::query::Query;
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -31,14 +30,14 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         ranged(Route::get("/app/{app_id}/endpoint/{endpoint_id}/stats", Access::Read, of_endpoint))
             .named("v1.endpoint.get-stats", "Counts the attempts at an endpoint by result and minute")
-            .answers::<Described<EndpointStats>>(StatusCode::OK),
+            .answers::<EndpointStats>(StatusCode::OK),
         ranged(Route::get("/app/{app_id}/stats/attempts", Access::Read, of_application))
             .named(
                 "v1.application.stats.attempts",
                 "Counts the attempts of an application by event type, result and hour",
             )
             .query("event_types", Form::Names, "Only those of these event types")
-            .answers::<Described<AttemptStats>>(StatusCode::OK),
+            .answers::<AttemptStats>(StatusCode::OK),
     ]
 }
 

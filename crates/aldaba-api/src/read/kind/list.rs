@@ -1,9 +1,10 @@
 //! Lists.
 
-use super::FieldKind;
+use super::{FieldKind, TextField, text};
 use crate::read::bounded_json::First;
 use crate::read::schema::{nest, reference};
-use crate::read::{ApiBody, ApiRequest, Fields, KindSchema, Parsed, raw};
+use crate::read::{ApiBody, ApiRequest, Fields, KindSchema, Parsed};
+use crate::status_range;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fmt;
@@ -25,13 +26,23 @@ fn schema(items: &Value, min: Option<usize>, max: Option<usize>) -> Value {
 #[derive(Clone, Copy, Debug)]
 pub struct TextsField {
     max: usize,
-    bytes: usize,
+    item: TextField,
 }
 
-/// A list of up to so many texts, each of up to so many bytes.
+/// A list of up to so many texts.
 #[must_use]
-pub const fn texts(max: usize, bytes: usize) -> TextsField {
-    TextsField { max, bytes }
+pub const fn texts(max: usize, item: TextField) -> TextsField {
+    TextsField { max, item }
+}
+
+/// One for each status that there can be.
+const MAX_STATUSES: usize = 900;
+
+/// A list of HTTP statuses, and of ranges of them.
+#[must_use]
+pub const fn statuses() -> TextsField {
+    let item = text().by(status_range::check).or_number().expecting(status_range::EXPECTED);
+    texts(MAX_STATUSES, item.pattern("^[0-9]+(-[0-9]+)?$"))
 }
 
 impl FieldKind for TextsField {
@@ -43,11 +54,7 @@ impl FieldKind for TextsField {
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<String>> {
         let items = up_to(fields, name, self.max, "a list")?;
-        let check = |text: &str| match text.len() > self.bytes {
-            true => Err(format!("may be {} bytes long at most", self.bytes)),
-            false => Ok(()),
-        };
-        Some(checked_texts(fields, name, &items, check))
+        Some(checked_texts(fields, name, &items, self.item))
     }
 
     fn default(&self) -> Vec<String> {
@@ -57,11 +64,11 @@ impl FieldKind for TextsField {
 
 impl KindSchema for TextsField {
     fn input(&self) -> Value {
-        schema(&json!({"type": "string"}), None, Some(self.max))
+        schema(&self.item.input(), None, Some(self.max))
     }
 
     fn output(&self) -> Value {
-        schema(&json!({"type": "string"}), None, None)
+        schema(&self.item.output(), None, None)
     }
 }
 
@@ -75,17 +82,12 @@ fn up_to(fields: &mut Fields, name: &str, max: usize, expected: &str) -> Option<
     Some(items)
 }
 
-fn checked_texts(
-    fields: &mut Fields,
-    name: &str,
-    items: &[Box<RawValue>],
-    check: impl Fn(&str) -> Result<(), String>,
-) -> Vec<String> {
+fn checked_texts(fields: &mut Fields, name: &str, items: &[Box<RawValue>], kind: TextField) -> Vec<String> {
     let mut texts = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let place = format!("[{index}]");
-        match raw::string(item) {
-            Ok(text) => match check(&text) {
+        match kind.text_of(item) {
+            Ok(text) => match kind.fits(&text) {
                 Ok(()) => texts.push(text),
                 Err(why) => fields.problem_at(&[name, &place], why),
             },
@@ -101,13 +103,13 @@ pub struct NamesField {
     max: usize,
     may_be_empty: bool,
     is_described: bool,
-    check: fn(&str) -> Result<(), String>,
+    item: TextField,
 }
 
 /// A set of up to so many strings.
 #[must_use]
 pub const fn names(max: usize, check: fn(&str) -> Result<(), String>) -> NamesField {
-    NamesField { max, may_be_empty: false, is_described: true, check }
+    NamesField { max, may_be_empty: false, is_described: true, item: text().by(check) }
 }
 
 impl NamesField {
@@ -133,13 +135,13 @@ impl FieldKind for NamesField {
     }
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<Vec<String>> {
-        let Self { max, may_be_empty, check, .. } = *self;
+        let Self { max, may_be_empty, item, .. } = *self;
         let First { items, count } = fields.items(name, max, TEXTS)?;
         if count > max || (count == 0 && !may_be_empty) {
             fields.problem(name, format!("must have 1 to {max} items (or be null); it has {count}"));
             return None;
         }
-        let mut set = checked_texts(fields, name, &items, check);
+        let mut set = checked_texts(fields, name, &items, item);
         set.sort_unstable();
         set.dedup();
         (!set.is_empty()).then_some(set)

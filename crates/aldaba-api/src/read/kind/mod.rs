@@ -6,14 +6,16 @@ mod object;
 mod text;
 mod typed;
 
-pub use list::{BodiesField, NamesField, PartsField, TextsField, bodies, names, parts, texts};
-pub use number::{NumberChoiceField, NumberField, ToggleField, choice_of, count, number, toggle};
+pub use list::{BodiesField, NamesField, PartsField, TextsField, bodies, names, parts, statuses, texts};
+pub use number::{
+    NumberChoiceField, NumberField, ToggleField, choice_of, count, number, toggle, whole_number,
+};
 pub use object::{
     AnyField, InnerField, MAX_METADATA_BYTES, ObjectField, PartField, StringsField, StringsItem, any,
     any_object, body, object, part, short_strings, strings, strings_or_nulls,
 };
 pub use text::{
-    ChoiceField, SecretField, TextField, VersionField, choice, moment, name, secret, text, uid, version,
+    ChoiceField, SecretField, TextField, catalog_name, choice, moment, name, secret, span, text, uid, version,
 };
 pub use typed::{EnumField, TypeField, TypeSchema, one_of, size};
 
@@ -35,6 +37,11 @@ pub trait FieldKind: KindSchema {
     /// What there is to choose from, for who leaves it out.
     fn hint(&self) -> &'static str {
         ""
+    }
+
+    /// The names in a value that is an object.
+    fn inner(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Reads a value; `None` if it is null, or wrong.

@@ -71,6 +71,16 @@ pub const fn count<T>() -> NumberField<T> {
     number(1, u16::MAX as u64).without_max()
 }
 
+/// A whole number. Something else checks how large it may be.
+#[must_use]
+pub const fn whole_number<T>() -> NumberField<T> {
+    let max = match size_of::<T>() {
+        1 => u8::MAX as u64,
+        _ => u32::MAX as u64,
+    };
+    number(0, max).without_max()
+}
+
 impl<T> NumberField<T> {
     /// What it is if it is left out.
     #[must_use]

@@ -294,18 +294,22 @@ impl<T: ApiRequest + Clone + Default + PartialEq> FieldKind for InnerField<T> {
         inner(fields, &[name], &raw)
     }
 
+    fn inner(&self) -> &'static [&'static str] {
+        T::KNOWN
+    }
+
     fn default(&self) -> T {
         T::default()
     }
 }
 
-impl<T: ApiBody> KindSchema for InnerField<T> {
+impl<T: ApiRequest> KindSchema for InnerField<T> {
     fn input(&self) -> Value {
         reference(T::NAME)
     }
 
     fn output(&self) -> Value {
-        json!({"type": "object"})
+        T::shown()
     }
 
     fn nested(&self, into: &mut Vec<(String, Value)>) {

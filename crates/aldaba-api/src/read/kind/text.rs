@@ -2,7 +2,8 @@
 
 use super::FieldKind;
 use crate::read::{Fields, KindSchema, is_moment, raw};
-use crate::{Secret, names};
+use crate::{Secret, duration_text, names};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,6 +28,8 @@ pub struct TextField {
     shown_format: Option<&'static str>,
     pattern: Option<&'static str>,
     shown_pattern: Option<&'static str>,
+    expected: &'static str,
+    takes_numbers: bool,
     default: &'static str,
 }
 
@@ -43,6 +46,8 @@ pub const fn text() -> TextField {
         shown_format: None,
         pattern: None,
         shown_pattern: None,
+        expected: "a string",
+        takes_numbers: false,
         default: "",
     }
 }
@@ -51,6 +56,24 @@ pub const fn text() -> TextField {
 #[must_use]
 pub const fn name() -> TextField {
     TextField { pattern: Some(NAME), ..text().by(names::name).limits(1, names::MAX_COMPARED_BYTES) }
+}
+
+/// The name of a policy or a wire profile. Something else checks it, with all else that can be read.
+#[must_use]
+pub const fn catalog_name() -> TextField {
+    TextField { pattern: Some(NAME), ..text().by(|_| Ok(())).limits(1, names::MAX_CATALOG_NAME_BYTES) }
+}
+
+/// A version: a short name, or a whole number as its text.
+#[must_use]
+pub const fn version() -> TextField {
+    name().by(names::version).limits(1, names::MAX_VERSION_BYTES).or_number()
+}
+
+/// A duration.
+#[must_use]
+pub const fn span() -> TextField {
+    text().by(duration_text::check).expecting(duration_text::EXPECTED).pattern("^[0-9]+(ms|s|m|h|d)$")
 }
 
 /// A caller's own name for an object, which must not begin like its ids.
@@ -132,6 +155,18 @@ impl TextField {
         Self { pattern: Some(pattern), shown_pattern: Some(pattern), ..self }
     }
 
+    /// That a message calls so: "expected …, not a list".
+    #[must_use]
+    pub const fn expecting(self, expected: &'static str) -> Self {
+        Self { expected, ..self }
+    }
+
+    /// Or a whole number, as its text.
+    #[must_use]
+    pub const fn or_number(self) -> Self {
+        Self { expected: "a string or a whole number of at least 0", takes_numbers: true, ..self }
+    }
+
     /// The document does not say what is checked.
     #[must_use]
     pub const fn undescribed(self) -> Self {
@@ -144,7 +179,16 @@ impl TextField {
         Self { default, ..self }
     }
 
-    fn fits(self, text: &str) -> Result<(), String> {
+    /// The text of a value, or why it is none.
+    pub(super) fn text_of(self, value: &RawValue) -> Result<String, String> {
+        match raw::whole(value).filter(|_| self.takes_numbers) {
+            Some(number) => Ok(number.to_string()),
+            None if raw::is_string(value) => raw::string(value),
+            None => Err(format!("expected {}, not {}", self.expected, raw::kind(value))),
+        }
+    }
+
+    pub(super) fn fits(self, text: &str) -> Result<(), String> {
         match self.check {
             TextCheck::By(check) => return check(text),
             TextCheck::Uid(prefix) => return names::uid(text, prefix),
@@ -172,11 +216,12 @@ impl FieldKind for TextField {
     type Value = String;
 
     fn expected(&self) -> &'static str {
-        "a string"
+        self.expected
     }
 
     fn read(&self, fields: &mut Fields, name: &str) -> Option<String> {
-        let text = fields.string(name);
+        let value = fields.raw(name)?;
+        let text = self.text_of(&value).map_err(|why| fields.undecoded(&[name], why)).ok();
         fields.checked(name, text, |text| self.fits(text))
     }
 
@@ -322,47 +367,6 @@ impl<T> KindSchema for ChoiceField<T> {
     fn input(&self) -> Value {
         let pattern = self.has_pattern.then(|| format!("^({})$", self.words.join("|")));
         described([("pattern", pattern.map(Value::from))])
-    }
-
-    fn output(&self) -> Value {
-        json!({"type": "string"})
-    }
-}
-
-/// A version: a short name, or a whole number.
-#[derive(Clone, Copy, Debug)]
-pub struct VersionField;
-
-/// A version: a short name, or a whole number as its text.
-#[must_use]
-pub const fn version() -> VersionField {
-    VersionField
-}
-
-impl FieldKind for VersionField {
-    type Value = String;
-
-    fn expected(&self) -> &'static str {
-        "a string or a whole number of at least 0"
-    }
-
-    fn read(&self, fields: &mut Fields, name: &str) -> Option<String> {
-        let value = fields.raw(name)?;
-        let version = match raw::whole(&value) {
-            Some(number) => number.to_string(),
-            None => raw::string(&value).map_err(|_| fields.wrong(name, &value, self.expected())).ok()?,
-        };
-        fields.checked(name, Some(version), |version| names::version(version))
-    }
-
-    fn default(&self) -> String {
-        String::new()
-    }
-}
-
-impl KindSchema for VersionField {
-    fn input(&self) -> Value {
-        text().limits(1, names::MAX_VERSION_BYTES).pattern(NAME).input()
     }
 
     fn output(&self) -> Value {

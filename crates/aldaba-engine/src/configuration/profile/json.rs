@@ -1,78 +1,48 @@
-//! Profiles as JSON.
+//! Profiles as bodies of the API. They are stored in the same form.
 
 use super::{Profile, ProfileError, ProfileSpec};
-use aldaba_delivery::nearest::unknown_field;
+use aldaba_api::read::{Parsed, Problems, UnknownFields, parse};
+use aldaba_api::{NewProfile, ProfileSignature, ProfileUpdate};
 use aldaba_signature::{HashKind, Scheme};
-use serde_json::{Map, Value, json};
-
-const SCHEMES: &str = "standard, timestamped, hex, base64";
-const HASHES: &str = "sha256, sha512";
+use serde_json::Value;
 
 impl Profile {
+    /// All but its name.
+    pub fn to_body(&self) -> ProfileUpdate {
+        let headers = self.headers.iter().map(|header| header.written.clone()).collect();
+        ProfileUpdate { headers, signature: self.scheme.map(write_scheme) }
+    }
+
     pub fn to_json(&self) -> Value {
-        let headers: Map<_, _> = self
-            .headers
-            .iter()
-            .map(|header| (header.written.0.clone(), header.written.1.clone().into()))
-            .collect();
-        json!({ "name": self.name, "headers": headers, "signature": self.scheme.map(write_scheme) })
+        let body = NewProfile { name: self.name.clone(), ..self.to_body().into() };
+        serde_json::to_value(body).unwrap_or_default()
     }
 
     /// Parses a profile and returns all errors.
     pub fn from_json(json: &Value) -> Result<Self, Vec<ProfileError>> {
-        let Some(given) = json.as_object() else {
-            return Err(vec![ProfileError::new(&[], "expected a JSON object")]);
-        };
-        let mut errors = unknown(given, &[], &["name", "headers", "signature"]);
-        let name = match given.get("name") {
-            Some(Value::String(name)) => name.clone(),
-            Some(_) => {
-                errors.push(ProfileError::new(&["name"], "expected a string"));
-                String::new()
-            }
-            None => {
-                errors.push(ProfileError::new(&["name"], "this field is required"));
-                String::new()
-            }
-        };
-        let headers = read_headers(given.get("headers"), &mut errors);
-        let scheme = match read_scheme(given.get("signature")) {
-            Ok(scheme) => scheme,
-            Err(wrong) => {
-                errors.extend(wrong);
-                None
-            }
-        };
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        Self::new(ProfileSpec { name, headers, scheme })
+        let body = parse::<NewProfile>(json.to_string().as_bytes(), false, UnknownFields::Refuse)
+            .and_then(Parsed::finish)
+            .map_err(ProfileError::of_problems)?;
+        Self::from_body(body)
+    }
+
+    /// A profile of a body that has been read.
+    pub fn from_body(body: NewProfile) -> Result<Self, Vec<ProfileError>> {
+        let scheme = body.signature.map(|given| read_scheme(&given)).transpose();
+        let scheme = scheme.map_err(|error| vec![error])?;
+        Self::new(ProfileSpec { name: body.name, headers: body.headers.into_iter().collect(), scheme })
     }
 }
 
-fn read_headers(given: Option<&Value>, errors: &mut Vec<ProfileError>) -> Vec<(String, String)> {
-    let given = match given {
-        Some(Value::Object(given)) => given,
-        Some(_) => {
-            errors.push(ProfileError::new(&["headers"], "expected an object: names and templates"));
-            return Vec::new();
-        }
-        None => {
-            errors.push(ProfileError::new(&["headers"], "this field is required"));
-            return Vec::new();
-        }
-    };
-    let mut headers = Vec::with_capacity(given.len());
-    for (name, template) in given {
-        match template {
-            Value::String(template) => headers.push((name.clone(), template.clone())),
-            _ => errors.push(ProfileError::new(&["headers", name], "expected a string: the template")),
-        }
+impl ProfileError {
+    fn of_problems(problems: Problems) -> Vec<Self> {
+        let error =
+            |problem: aldaba_api::read::Problem| Self { field: problem.loc[1..].to_vec(), why: problem.msg };
+        problems.into_list().into_iter().map(error).collect()
     }
-    headers
 }
 
-fn write_scheme(scheme: Scheme) -> Value {
+fn write_scheme(scheme: Scheme) -> ProfileSignature {
     let (name, hash) = match scheme {
         Scheme::Standard => ("standard", HashKind::Sha256),
         Scheme::Timestamped(hash) => ("timestamped", hash),
@@ -83,44 +53,23 @@ fn write_scheme(scheme: Scheme) -> Value {
         HashKind::Sha256 => "sha256",
         HashKind::Sha512 => "sha512",
     };
-    json!({ "scheme": name, "hash": hash })
+    ProfileSignature { scheme: name.into(), hash: Some(hash.into()) }
 }
 
-fn read_scheme(given: Option<&Value>) -> Result<Option<Scheme>, Vec<ProfileError>> {
-    let one = |field: &[&str], why: String| Err(vec![ProfileError::new(field, why)]);
-    let given = match given {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Object(given)) => given,
-        Some(_) => return one(&["signature"], "expected null or an object with `scheme` and `hash`".into()),
+/// The words may not have been read from JSON.
+fn read_scheme(given: &ProfileSignature) -> Result<Scheme, ProfileError> {
+    let wrong = |field: &str, why: &str| Err(ProfileError::new(&["signature", field], why));
+    let hash = match given.hash.as_deref() {
+        None | Some("sha256") => HashKind::Sha256,
+        Some("sha512") => HashKind::Sha512,
+        Some(_) => return wrong("hash", "is unknown"),
     };
-    let unknown = unknown(given, &["signature"], &["scheme", "hash"]);
-    if !unknown.is_empty() {
-        return Err(unknown);
+    match given.scheme.as_str() {
+        "standard" if hash == HashKind::Sha256 => Ok(Scheme::Standard),
+        "standard" => wrong("hash", "`standard` is always made with sha256"),
+        "timestamped" => Ok(Scheme::Timestamped(hash)),
+        "hex" => Ok(Scheme::Hex(hash)),
+        "base64" => Ok(Scheme::Base64(hash)),
+        _ => wrong("scheme", "is unknown"),
     }
-    let hash = match given.get("hash").unwrap_or(&Value::Null) {
-        Value::Null => HashKind::Sha256,
-        Value::String(name) if name == "sha256" => HashKind::Sha256,
-        Value::String(name) if name == "sha512" => HashKind::Sha512,
-        other => return one(&["signature", "hash"], format!("must be one of {HASHES}; it is {other}")),
-    };
-    match given.get("scheme").and_then(Value::as_str) {
-        Some("standard") if hash == HashKind::Sha256 => Ok(Some(Scheme::Standard)),
-        Some("standard") => one(&["signature", "hash"], "`standard` is always made with sha256".into()),
-        Some("timestamped") => Ok(Some(Scheme::Timestamped(hash))),
-        Some("hex") => Ok(Some(Scheme::Hex(hash))),
-        Some("base64") => Ok(Some(Scheme::Base64(hash))),
-        _ => {
-            let found = given.get("scheme").unwrap_or(&Value::Null);
-            one(&["signature", "scheme"], format!("must be one of {SCHEMES}; it is {found}"))
-        }
-    }
-}
-
-fn unknown(given: &Map<String, Value>, path: &[&str], known: &[&str]) -> Vec<ProfileError> {
-    let unknown = given.keys().filter(|name| !known.contains(&name.as_str()));
-    let error = |name: &String| {
-        let path: Vec<_> = path.iter().copied().chain([name.as_str()]).collect();
-        ProfileError::new(&path, unknown_field(name, known))
-    };
-    unknown.map(error).collect()
 }

@@ -196,30 +196,30 @@ fn an_invalid_profile_is_refused_with_field_and_reason() {
             "use 1 to 64 letters, digits, `-`, `_` or `.`",
         ),
         (json!({"headers": {"X": "a"}}), "name", "this field is required"),
-        (json!({"name": 1, "headers": {"X": "a"}}), "name", "expected a string"),
+        (json!({"name": 1, "headers": {"X": "a"}}), "name", "expected a string, not a number"),
         (json!({"name": "a"}), "headers", "this field is required"),
-        (json!({"name": "a", "headers": []}), "headers", "expected an object: names and templates"),
+        (json!({"name": "a", "headers": []}), "headers", "expected an object of strings, not a list"),
         (json!({"name": "a", "headers": {}}), "headers", "must be 1 to 20 headers; there are 0"),
-        (json!({"name": "a", "headers": {"X": 1}}), "headers/X", "expected a string: the template"),
+        (json!({"name": "a", "headers": {"X": 1}}), "headers/X", "expected a string, not a number"),
         (
             json!({"name": "a", "headers": {"X": "a"}, "color": 1}),
             "color",
-            "unknown field; there are: name, headers, signature",
+            "unknown field; there are: headers, signature, name",
         ),
         (
             json!({"name": "a", "headers": {"X": "a"}, "signature": "hex"}),
             "signature",
-            "expected null or an object with `scheme` and `hash`",
+            "expected a JSON object, not a string",
         ),
         (
             json!({"name": "a", "headers": {"X": "{signature}"}, "signature": {"scheme": "md5"}}),
             "signature/scheme",
-            "must be one of standard, timestamped, hex, base64; it is \"md5\"",
+            "must be `standard` or `timestamped` or `hex` or `base64`, not `md5`",
         ),
         (
             json!({"name": "a", "headers": {"X": "{signature}"}, "signature": {"scheme": "hex", "hash": "md5"}}),
             "signature/hash",
-            "must be one of sha256, sha512; it is \"md5\"",
+            "must be `sha256` or `sha512`, not `md5`",
         ),
         (
             json!({"name": "a", "headers": {"X": "{signature}"}, "signature": {"scheme": "hex", "key": "a"}}),
@@ -249,7 +249,7 @@ fn an_invalid_profile_is_refused_with_field_and_reason() {
     }
     let many: serde_json::Map<_, _> = (0..21).map(|n| (format!("X-{n}"), json!("a"))).collect();
     let refused = read(&json!({"name": "a", "headers": many})).expect_err("too many");
-    assert_eq!(refused[0].1, "must be 1 to 20 headers; there are 21");
+    assert_eq!(refused[0].1, "may have 20 items at most; it has 21");
     // All errors are reported at once.
     let refused = read(&json!({"name": "", "headers": {"Host": "a", "X": "{y}"}})).expect_err("three errors");
     assert_eq!(refused.len(), 3);

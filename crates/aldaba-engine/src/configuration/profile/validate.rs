@@ -1,10 +1,10 @@
 use super::template::{Placeholder, Template};
 use super::{Profile, ProfileHeader, ProfileSpec};
+use aldaba_api::MAX_PROFILE_HEADERS;
+use aldaba_delivery::names;
 use aldaba_signature::Scheme;
 use http::HeaderName;
 
-/// The most headers of a profile.
-const MAX_HEADERS: usize = 20;
 /// The longest template, and the longest name of a header, in bytes.
 const MAX_TEMPLATE_BYTES: usize = 512;
 const MAX_NAME_BYTES: usize = 64;
@@ -50,14 +50,18 @@ impl ProfileError {
 impl Profile {
     pub fn new(spec: ProfileSpec) -> Result<Self, Vec<ProfileError>> {
         let ProfileSpec { name, headers: written, scheme } = spec;
-        let mut errors: Vec<_> = check_name(&name).err().into_iter().collect();
-        if !(1..=MAX_HEADERS).contains(&written.len()) {
-            let why = format!("must be 1 to {MAX_HEADERS} headers; there are {}", written.len());
+        let mut errors: Vec<_> = names::catalog_name(&name)
+            .map_err(|why| ProfileError::new(&["name"], why))
+            .err()
+            .into_iter()
+            .collect();
+        if !(1..=MAX_PROFILE_HEADERS).contains(&written.len()) {
+            let why = format!("must be 1 to {MAX_PROFILE_HEADERS} headers; there are {}", written.len());
             errors.push(ProfileError::new(&["headers"], why));
         }
         let (mut headers, mut fields) = (Vec::<ProfileHeader>::new(), Vec::new());
         // The rest would repeat the same error.
-        for written in written.into_iter().take(MAX_HEADERS) {
+        for written in written.into_iter().take(MAX_PROFILE_HEADERS) {
             let header = ProfileHeader::new(written, &mut fields).and_then(|header| {
                 match headers.iter().find(|other: &&ProfileHeader| other.name == header.name) {
                     None => Ok(header),
@@ -106,14 +110,6 @@ impl ProfileHeader {
     fn error(&self, why: String) -> ProfileError {
         ProfileError::new(&["headers", &self.written.0], why)
     }
-}
-
-fn check_name(name: &str) -> Result<(), ProfileError> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err(ProfileError::new(&["name"], "use 1 to 64 letters, digits, `-`, `_` or `.`"))
 }
 
 /// The signature must be sent with everything that a receiver needs to verify it.

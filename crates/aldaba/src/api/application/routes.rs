@@ -4,7 +4,6 @@ use crate::api::request::json;
 use crate::api::request::kept::Kept;
 use crate::api::request::query::Query;
 use crate::api::request::replace::{Replace, replace, uid_of_put};
-use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -25,8 +24,8 @@ use axum::response::Response;
 use http::StatusCode;
 
 /// Applications in the document.
-type ApplicationOut = Described<aldaba_api::Application>;
-type ApplicationIn = Described<ApplicationBody>;
+type ApplicationOut = aldaba_api::Application;
+type ApplicationIn = ApplicationBody;
 
 /// Filters of Svix that SDKs may send as false.
 const NOT_SERVED: Form =
@@ -62,13 +61,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::patch("/app/{app_id}", Access::Administer, patch)
             .named("v1.application.patch", "Changes the given fields of an application")
-            .takes::<Described<ApplicationPatch>>()
+            .takes::<ApplicationPatch>()
             .answers::<ApplicationOut>(StatusCode::OK)
             .may_conflict(),
         Route::patch("/app/{app_id}/alert-email", Access::Administer, set_alert_email)
             .named("v1.application.patch-alert-email", "Sets the mail address for alerts of an application")
-            .takes::<Described<AlertEmail>>()
-            .answers::<Described<AlertEmailState>>(StatusCode::OK)
+            .takes::<AlertEmail>()
+            .answers::<AlertEmailState>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}", Access::Administer, delete)
             .named("v1.application.delete", "Deletes an application and its endpoints")

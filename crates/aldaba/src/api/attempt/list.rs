@@ -5,7 +5,6 @@ use crate::api::request::history_query::{MAX_ROWS_WALKED, STATUSES};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::{Query, WithContent};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -45,7 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ),
         filtered(Route::get("/app/{app_id}/attempt/endpoint/{endpoint_id}/count", Access::Read, count))
             .named("v1.message-attempt.count-by-endpoint", "Counts the attempts at an endpoint, up to 10,000")
-            .answers::<Described<AttemptCount>>(StatusCode::OK),
+            .answers::<AttemptCount>(StatusCode::OK),
     ]
 }
 
@@ -62,7 +61,7 @@ fn listing(route: Route) -> Route {
         .with_content("Whether response bodies are shown; yes, if not given")
         .query("with_msg", Form::Boolean, "Whether messages are shown, without payloads; no, if not given")
         .expanded_statuses()
-        .lists::<Described<Attempt>>()
+        .lists::<Attempt>()
 }
 
 /// Which attempts a query asks for. `None`: attempts with a status that no attempt has.

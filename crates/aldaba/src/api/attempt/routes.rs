@@ -3,7 +3,6 @@
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
@@ -33,13 +32,13 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(ONE, Access::Read, show)
             .named("v1.message-attempt.get", "Shows an attempt")
             .expanded_statuses()
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
         Route::get(HEADERS, Access::ReadSecrets, headers)
             .named(
                 "v1.message-attempt.get-headers",
                 "Shows the headers of an attempt, recomputed from its endpoint's present configuration",
             )
-            .answers::<Described<AttemptHeaders>>(StatusCode::OK),
+            .answers::<AttemptHeaders>(StatusCode::OK),
         Route::delete(CONTENT, Access::Erase, expunge)
             .named("v1.message-attempt.expunge-content", "Deletes the response to an attempt for good")
             .answers_nothing(),

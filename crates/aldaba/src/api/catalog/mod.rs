@@ -4,14 +4,11 @@ pub(crate) mod policy;
 pub(crate) mod profile;
 
 use crate::api::Error;
-use crate::api::request::json;
-use crate::api::request::json::bounded_json;
-use crate::api::response::error::{Problem, user};
+use crate::api::request::body::Received;
+use crate::api::response::error::user;
 use crate::questions::Missing;
+use aldaba_api::read::{ApiRequest, Parsed};
 use aldaba_engine::ChangeError;
-use axum::response::Response;
-use http::StatusCode;
-use serde_json::{Value, json};
 
 /// Policies or wire profiles.
 pub(crate) struct Kind {
@@ -24,35 +21,32 @@ pub(crate) struct Kind {
     pub(crate) max: usize,
 }
 
-/// A page with all of them.
-pub(crate) fn page(data: &[Value]) -> Response {
-    json::answer(StatusCode::OK, &json!({ "data": data, "iterator": null, "done": true }))
+/// Reads a body. What was shown can be sent back unchanged, under another name.
+pub(crate) fn read<T: ApiRequest>(received: &Received) -> Result<T, Error> {
+    let mut fields = received.text().fields()?;
+    fields.forget(&["builtIn"]);
+    Ok(Parsed::of(fields, false).finish()?)
 }
 
 impl Kind {
-    /// Adds whether it is built in.
-    pub(crate) fn render(&self, mut shown: Value, name: &str) -> Value {
-        shown["builtIn"] = self.built_in.contains(&name).into();
-        shown
+    pub(crate) fn is_built_in(&self, name: &str) -> bool {
+        self.built_in.contains(&name)
     }
 
-    /// Reads a body, with the name from the path. What was shown can be sent back unchanged.
-    pub(crate) fn read(&self, body: &[u8], name: Option<&str>) -> Result<Value, Error> {
-        let mut json: Value = bounded_json::body(body)?;
-        let Some(fields) = json.as_object_mut() else { return Ok(json) };
-        fields.remove("builtIn");
-        let Some(name) = name else { return Ok(json) };
-        if *fields.entry("name").or_insert_with(|| name.into()) != name {
-            let message =
-                format!("must be the name in the path, or be left out: a {} keeps its name", self.word);
-            return Err(Problem::value(&["body", "name"], message).into());
+    /// Reads a body, which may give the name in the path again.
+    pub(crate) fn read_named<T: ApiRequest>(&self, received: &Received, name: &str) -> Result<T, Error> {
+        let mut fields = received.text().fields()?;
+        if fields.string("name").is_some_and(|given| given != name) {
+            let word = self.word;
+            let why = format!("must be the name in the path, or be left out: a {word} keeps its name");
+            fields.problem("name", why);
         }
-        Ok(json)
+        Ok(Parsed::of(fields, true).finish()?)
     }
 
     /// Refuses changes of the built-in ones.
     pub(crate) fn not_built_in(&self, name: &str) -> Result<(), Error> {
-        if !self.built_in.contains(&name) {
+        if !self.is_built_in(name) {
             return Ok(());
         }
         let detail = format!("`{name}` is built in and cannot be changed; make one of another name like it");

@@ -1,29 +1,27 @@
 //! The retry policies of an organization, and previews of them.
 
-use super::Kind;
-use crate::api::catalog;
+use super::{Kind, read};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::Query;
-use crate::api::request::variant::{Described, Variant};
 use crate::api::response::error::Problem;
+use crate::api::response::page::Listed;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Form, Route, example};
+use crate::api::routing::route::{Form, Route};
 use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
-use aldaba_api::{PlannedAttemptView, Previewed, PreviewedView};
+use aldaba_api::{
+    NewPolicy, PlannedAttemptView, Policy as PolicyOut, PolicyState, PolicyUpdate, Previewed, PreviewedView,
+};
 use aldaba_delivery::policy::{BUILTIN_NAMES, Preview, SeededChances};
 use aldaba_delivery::{Ending, Policy, PolicyError, format_duration, parse_duration};
 use aldaba_engine::ChangeError;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::Value;
 use std::time::Duration;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -32,7 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists_all::<PolicyOut>(),
         Route::post("/policy", Access::Administer, create)
             .named("v1.policy.create", "Creates a policy")
-            .takes::<PolicyIn>()
+            .takes::<NewPolicy>()
             .answers::<PolicyOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get("/policy/{policy_name}", Access::Read, show)
@@ -56,155 +54,33 @@ pub(crate) fn routes() -> Vec<Route> {
                 "How long the receiver is down, such as `90s` or `2h`; for ever, if not given",
             )
             .query("seed", Form::Integer { least: 0, most: i64::MAX }, "Of the chances in it")
-            .answers::<Described<Previewed>>(StatusCode::OK),
+            .answers::<Previewed>(StatusCode::OK),
     ]
-}
-
-/// A policy: when to try again, what counts as success, when to stop. Spans are written as `500ms`, `5s`, `15m`, `2h` or
-/// `7d`; what is left out is as in `standard`. All fields: [policies](/docs/guides/policies).
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct PolicyIn {
-    #[schema(min_length = 1, max_length = 256)]
-    name: String,
-    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
-    #[schema(value_type = Object)]
-    schedule: Value,
-    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
-    /// `"aroundPercent"` with `percent`.
-    #[schema(value_type = Option<Object>)]
-    jitter: Value,
-    /// `attempts`, `stopAfter`.
-    #[schema(value_type = Option<Object>)]
-    limit: Value,
-    /// `connect`, `answer`, `total`.
-    #[schema(value_type = Option<Object>)]
-    timeouts: Value,
-    /// Statuses that are a success.
-    success: Option<Vec<String>>,
-    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
-    #[schema(value_type = Option<Object>)]
-    redirects: Value,
-    /// Statuses that no retry mends.
-    rejects: Option<Vec<String>>,
-    /// What is not HTTP ends the delivery at once.
-    malformed_rejects: Option<bool>,
-    /// A 410 turns the endpoint off.
-    gone_disables: Option<bool>,
-    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
-    #[schema(value_type = Option<Object>)]
-    retry_after: Value,
-    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
-    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
-    #[schema(value_type = Option<Object>)]
-    gate: Value,
-    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
-    #[schema(value_type = Option<Object>)]
-    endpoint_fails: Value,
-    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
-    #[schema(value_type = Option<Object>)]
-    probe: Value,
-    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
-    #[schema(value_type = Option<Object>)]
-    retention: Value,
-}
-
-/// The same, under the name in the path.
-struct PolicyUpdate;
-
-impl ToSchema for PolicyUpdate {}
-
-impl PartialSchema for PolicyUpdate {
-    fn schema() -> RefOr<Schema> {
-        Variant::of::<PolicyIn>("A policy as it is to be; its name is the one in the path.")
-            .optional("name")
-            .into()
-    }
-}
-
-example!(PolicyUpdate, {"schedule": {"type": "exponential", "base": "1s", "factor": 2, "cap": "1h"}, "limit": {"attempts": 8}});
-
-example!(PolicyIn, {
-    "name": "patient",
-    "schedule": {"type": "list", "delays": ["10s", "5m", "1h", "1h"]},
-    "limit": {"attempts": 5, "stopAfter": "1d"},
-});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct PolicyOut {
-    #[schema(min_length = 1, max_length = 256)]
-    name: String,
-    /// When to try again: `{"type": "exponential", "base", "factor", "cap"}` or `{"type": "list", "delays"}`.
-    #[schema(value_type = Object)]
-    schedule: Value,
-    /// How far delays are spread: `{"type": "none"}`, `"full"`, `"addUpTo"` with `most`, `"addPercent"` or
-    /// `"aroundPercent"` with `percent`.
-    #[schema(value_type = Object)]
-    jitter: Value,
-    /// `attempts`, `stopAfter`.
-    #[schema(value_type = Object)]
-    limit: Value,
-    /// `connect`, `answer`, `total`.
-    #[schema(value_type = Object)]
-    timeouts: Value,
-    /// Statuses that are a success.
-    success: Vec<String>,
-    /// `{"type": "fail"}`, `{"type": "follow", "hops": 5}` or `{"type": "success"}`.
-    #[schema(value_type = Object)]
-    redirects: Value,
-    /// Statuses that no retry mends.
-    rejects: Vec<String>,
-    /// What is not HTTP ends the delivery at once.
-    malformed_rejects: bool,
-    /// A 410 turns the endpoint off.
-    gone_disables: bool,
-    /// Which answers may ask for a delay: `statuses`, `use` (`lengthen` or `replace`), `shortest`, `longest`; null: none.
-    #[schema(value_type = Object)]
-    retry_after: Value,
-    /// Whether the host waits while it looks down: `{"type": "apart"}`, `"hostFailures"` with `inARow`, `first` and
-    /// `longest`, or `"delayOver"` with `threshold` and `longest`.
-    #[schema(value_type = Object)]
-    gate: Value,
-    /// When the endpoint counts as failed: `{"type": "never"}`, `"whenExhausted"`, or `"withoutSuccessFor"` with `span`.
-    #[schema(value_type = Object)]
-    endpoint_fails: Value,
-    /// How a failed endpoint is tried: `firstGap`, `longestGap`; null: it waits for its owner.
-    #[schema(value_type = Option<Object>)]
-    probe: Value,
-    /// How long deliveries are kept: `delivered` with `for` and `newest`, `dead` with `for`.
-    #[schema(value_type = Object)]
-    retention: Value,
-    built_in: bool,
 }
 
 const KIND: Kind =
     Kind { word: "policy", plural: "policies", missing: Missing::Policy, built_in: &BUILTIN_NAMES, max: 500 };
 
-fn render(policy: &Policy) -> Value {
-    KIND.render(policy.to_json(), &policy.name)
+fn render(policy: &Policy) -> PolicyOut {
+    let state = PolicyState { name: policy.name.clone(), built_in: KIND.is_built_in(&policy.name) };
+    PolicyOut::of(policy.to_body(), state)
 }
 
-/// The location of a field such as `schedule.delays[1]` in a body.
-fn place(field: &str) -> Vec<&str> {
-    let parts = field.split('.').flat_map(|part| {
-        let (name, index) = part.split_at(part.find('[').unwrap_or(part.len()));
-        [name, index]
-    });
-    ["body"].into_iter().chain(parts.filter(|part| !part.is_empty())).collect()
+/// The location of a field such as `limit.attempts` in a body.
+fn problem(error: PolicyError) -> Problem {
+    let place: Vec<_> = ["body"].into_iter().chain(error.field.split('.')).collect();
+    Problem::value(&place, error.why)
 }
 
-fn read(body: &[u8], name: Option<&str>) -> Result<Policy, Error> {
-    let problem = |error: &PolicyError| Problem::value(&place(&error.field), error.why.clone());
-    Policy::from_request_json(&KIND.read(body, name)?)
-        .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
+fn checked(body: NewPolicy) -> Result<Policy, Error> {
+    let policy = Policy::from_body(body).map_err(problem)?;
+    policy.check_given().map_err(problem)?;
+    Ok(policy)
 }
 
 pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
     let org = caller.org();
-    let policy = read(&body.read().await?.bytes, None)?;
+    let policy = checked(read(&body.read().await?)?)?;
     KIND.not_built_in(&policy.name)?;
     KIND.check_count(api.ask(&caller).policies().len())?;
     let made = api.directory(&caller).create_policy(org, policy.clone()).await;
@@ -221,7 +97,8 @@ pub(crate) async fn put(
 ) -> Result<Response, Error> {
     let org = caller.org();
     KIND.not_built_in(&name)?;
-    let policy = read(&body.read().await?.bytes, Some(&name))?;
+    let update: PolicyUpdate = KIND.read_named(&body.read().await?, &name)?;
+    let policy = checked(NewPolicy { name: name.clone(), ..update.into() })?;
     let directory = api.directory(&caller);
     if api.ask(&caller).policy(&name).is_err() {
         KIND.check_count(api.ask(&caller).policies().len())?;
@@ -252,8 +129,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let policies = api.ask(&caller).policies();
-    catalog::page(&policies.iter().map(render).collect::<Vec<_>>())
+    Listed::all(api.ask(&caller).policies()).render(render)
 }
 
 pub(crate) async fn show(

@@ -1,25 +1,23 @@
 //! The wire profiles of an organization.
 
-use super::Kind;
-use crate::api::catalog;
+use super::{Kind, read};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
-use crate::api::request::variant::Variant;
 use crate::api::response::error::Problem;
+use crate::api::response::page::Listed;
 use crate::api::routing::auth::Access;
-use crate::api::routing::route::{Route, example};
+use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
 use crate::questions::Missing;
 use crate::token::Caller;
+use aldaba_api::{NewProfile, Profile as ProfileOut, ProfileState, ProfileUpdate};
 use aldaba_delivery::BUILTIN_PROFILES;
 use aldaba_engine::{ChangeError, Profile, ProfileError};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use serde_json::Value;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use std::sync::Arc;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -28,7 +26,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .lists_all::<ProfileOut>(),
         Route::post("/profile", Access::Administer, create)
             .named("v1.profile.create", "Creates a wire profile")
-            .takes::<ProfileIn>()
+            .takes::<NewProfile>()
             .answers::<ProfileOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get("/profile/{profile_name}", Access::Read, show)
@@ -47,54 +45,6 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A wire profile: which headers go out, and how they are signed.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ProfileIn {
-    #[schema(min_length = 1, max_length = 256)]
-    name: String,
-    /// Names and templates.
-    #[schema(value_type = Option<Object>)]
-    headers: Value,
-    #[schema(value_type = Option<Object>)]
-    signature: Value,
-}
-
-/// The same, under the name in the path.
-struct ProfileUpdate;
-
-impl ToSchema for ProfileUpdate {}
-
-impl PartialSchema for ProfileUpdate {
-    fn schema() -> RefOr<Schema> {
-        let about = "A wire profile as it is to be; its name is the one in the path.";
-        Variant::of::<ProfileIn>(about).optional("name").into()
-    }
-}
-
-example!(ProfileUpdate, {
-    "headers": {"X-Acme-Event": "{type}", "X-Acme-Signature": "sha256={signature}"},
-    "signature": {"scheme": "hex", "hash": "sha256"},
-});
-
-example!(ProfileIn, {
-    "name": "acme",
-    "headers": {"X-Acme-Delivery": "{id}", "X-Acme-Signature": "sha512={signature}"},
-    "signature": {"scheme": "hex", "hash": "sha512"},
-});
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document; the fields are read one by one")]
-struct ProfileOut {
-    name: String,
-    built_in: bool,
-    #[schema(value_type = Object)]
-    headers: Value,
-    #[schema(value_type = Option<Object>)]
-    signature: Value,
-}
-
 const KIND: Kind = Kind {
     word: "wire profile",
     plural: "wire profiles",
@@ -103,22 +53,24 @@ const KIND: Kind = Kind {
     max: 100,
 };
 
-fn render(profile: &Profile) -> Value {
-    KIND.render(profile.to_json(), profile.name())
+fn render(profile: &Arc<Profile>) -> ProfileOut {
+    let name = profile.name().to_owned();
+    let state = ProfileState { built_in: KIND.is_built_in(&name), name };
+    ProfileOut::of(profile.to_body(), state)
 }
 
-fn read(body: &[u8], name: Option<&str>) -> Result<Profile, Error> {
-    let problem = |error: &ProfileError| {
+fn checked(body: NewProfile) -> Result<Arc<Profile>, Error> {
+    let problem = |error: ProfileError| {
         let place: Vec<_> = ["body"].into_iter().chain(error.field.iter().map(String::as_str)).collect();
-        Problem::value(&place, error.why.clone())
+        Problem::value(&place, error.why)
     };
-    Profile::from_json(&KIND.read(body, name)?)
-        .map_err(|errors| Error::problems(errors.iter().map(problem).collect()))
+    let profile = Profile::from_body(body);
+    profile.map(Arc::new).map_err(|errors| Error::problems(errors.into_iter().map(problem).collect()))
 }
 
 pub(crate) async fn create(State(api): State<Api>, caller: Caller, body: Pending) -> Result<Response, Error> {
     let org = caller.org();
-    let profile = read(&body.read().await?.bytes, None)?;
+    let profile = checked(read(&body.read().await?)?)?;
     KIND.not_built_in(profile.name())?;
     KIND.check_count(api.ask(&caller).profiles().len())?;
     let made = api.directory(&caller).create_profile(org, &profile).await;
@@ -135,7 +87,8 @@ pub(crate) async fn put(
 ) -> Result<Response, Error> {
     let org = caller.org();
     KIND.not_built_in(&name)?;
-    let profile = read(&body.read().await?.bytes, Some(&name))?;
+    let update: ProfileUpdate = KIND.read_named(&body.read().await?, &name)?;
+    let profile = checked(NewProfile { name: name.clone(), ..update.into() })?;
     let directory = api.directory(&caller);
     if api.ask(&caller).profile(&name).is_err() {
         KIND.check_count(api.ask(&caller).profiles().len())?;
@@ -166,8 +119,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn list(State(api): State<Api>, caller: Caller) -> Response {
-    let profiles = api.ask(&caller).profiles();
-    catalog::page(&profiles.iter().map(|profile| render(profile)).collect::<Vec<_>>())
+    Listed::all(api.ask(&caller).profiles()).render(render)
 }
 
 pub(crate) async fn show(

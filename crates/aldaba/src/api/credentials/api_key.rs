@@ -3,7 +3,6 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -25,21 +24,21 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api-key", Access::Govern, list)
             .named("v1.api-key.list", "Lists the API keys, without the keys themselves")
             .ordered()
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
         Route::post("/api-key", Access::Govern, create)
             .keyed()
             .named("v1.api-key.create", "Creates an API key, and shows it once")
-            .takes::<Described<NewApiKey>>()
-            .answers::<Described<CreatedApiKey>>(StatusCode::CREATED)
+            .takes::<NewApiKey>()
+            .answers::<CreatedApiKey>(StatusCode::CREATED)
             .or_error(StatusCode::NOT_FOUND)
             .may_conflict(),
         Route::get("/api-key/{key_id}", Access::Govern, show)
             .named("v1.api-key.get", "Shows an API key, without the key itself")
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
         Route::patch("/api-key/{key_id}", Access::Govern, patch)
             .named("v1.api-key.patch", "Renames an API key")
-            .takes::<Described<ApiKeyPatch>>()
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .takes::<ApiKeyPatch>()
+            .answers::<Shown>(StatusCode::OK),
         Route::delete("/api-key/{key_id}", Access::Govern, revoke)
             .named("v1.api-key.revoke", "Revokes an API key at once")
             .answers_nothing(),

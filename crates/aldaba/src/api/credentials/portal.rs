@@ -4,7 +4,6 @@ use crate::api::application::target::Inline;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -29,15 +28,15 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.authentication.app-portal-access",
                 "Issues a token and a link for an application's portal",
             )
-            .takes::<Described<NewPortalAccess>>()
-            .answers::<Described<PortalAccess>>(StatusCode::OK)
+            .takes::<NewPortalAccess>()
+            .answers::<PortalAccess>(StatusCode::OK)
             .may_conflict(),
         Route::post("/auth/dashboard-access/{app_id}", Access::Admit, dashboard_access)
             .named("v1.authentication.dashboard-access", "The same without options, for older clients")
-            .answers::<Described<PortalAccess>>(StatusCode::OK),
+            .answers::<PortalAccess>(StatusCode::OK),
         Route::post("/auth/app/{app_id}/expire-all", Access::Admit, expire_all)
             .named("v1.authentication.expire-all", "Revokes the portal tokens of an application")
-            .may_take::<Described<ExpireTokens>>()
+            .may_take::<ExpireTokens>()
             .answers_nothing(),
     ]
 }

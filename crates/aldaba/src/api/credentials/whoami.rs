@@ -1,7 +1,6 @@
 //! The caller's own credential, and its end.
 
 use crate::api::request::json::{self, Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -19,7 +18,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.authentication.whoami",
                 "Shows the organization or application that the token or key is for, and its scope",
             )
-            .answers::<Described<Whoami>>(StatusCode::OK),
+            .answers::<Whoami>(StatusCode::OK),
         Route::post("/auth/logout", Access::Known, logout)
             .named("v1.authentication.logout", "Revokes the token or key of the request")
             .answers_nothing(),

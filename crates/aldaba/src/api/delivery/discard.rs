@@ -3,7 +3,6 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
@@ -29,12 +28,12 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.endpoint.cancel-msgs",
                 "Cancels the pending deliveries of an endpoint that were accepted before a moment",
             )
-            .takes::<Described<CancelMessages>>()
+            .takes::<CancelMessages>()
             .answers_nothing(),
         Route::post("/app/{app_id}/delivery/discard", Access::Manage, many)
             .named("v1.delivery.discard-many", "Discards dead deliveries, or cancels pending ones")
-            .takes::<Described<Discard>>()
-            .answers::<Described<Discarded>>(StatusCode::OK),
+            .takes::<Discard>()
+            .answers::<Discarded>(StatusCode::OK),
         Route::delete("/app/{app_id}/delivery/{delivery_id}", Access::Manage, one)
             .named("v1.delivery.discard", "Discards a dead delivery, or cancels a pending one")
             .answers_nothing()

@@ -5,7 +5,6 @@ use crate::api::attempt;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -32,19 +31,19 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Lists deliveries: pending ones by their next attempt, others newest first",
             )
             .query("state", Form::OneOf(STATES), "Only those in this state")
-            .lists::<Described<Delivery>>(),
+            .lists::<Delivery>(),
         Route::get("/app/{app_id}/delivery/{delivery_id}", Access::Read, show)
             .named("v1.delivery.get", "Shows a delivery with its newest attempts")
             .with_content("Whether response bodies are shown; yes, if not given")
-            .answers::<Described<Delivery>>(StatusCode::OK),
+            .answers::<Delivery>(StatusCode::OK),
         Route::get("/app/{app_id}/delivery/{delivery_id}/attempt", Access::Read, attempts)
             .named("v1.delivery.list-attempts", "Lists the attempts of a delivery, newest first")
             .with_content("Whether response bodies are shown; yes, if not given")
-            .lists::<Described<Attempt>>(),
+            .lists::<Attempt>(),
         filtered(Route::get("/dead-letter", Access::ReadOrganization, dead_letter))
             .named("v1.delivery.dead-letter", "Lists the dead letter of all applications, or of one")
             .query("app", Form::Text, "Only those of this application")
-            .lists::<Described<Delivery>>()
+            .lists::<Delivery>()
             .or_error(StatusCode::NOT_FOUND),
     ]
 }

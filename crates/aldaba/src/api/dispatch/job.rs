@@ -7,7 +7,6 @@ use crate::api::message::schema_violations;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -41,19 +40,19 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post(PATH, Access::Send, create)
             .keyed()
             .named("v1.job.create", "Notifies a job's URL that the job finished")
-            .takes::<Described<JobEnd>>()
-            .answers::<Described<NotDispatched>>(StatusCode::OK)
-            .answers::<Described<JobDispatched>>(StatusCode::ACCEPTED)
+            .takes::<JobEnd>()
+            .answers::<NotDispatched>(StatusCode::OK)
+            .answers::<JobDispatched>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
             .named("v1.job.list", "Lists the job webhooks, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .query("jobId", Form::Text, "Only of this job")
             .time_limited()
-            .lists::<Described<JobRecord>>(),
+            .lists::<JobRecord>(),
         Route::get("/app/{app_id}/job/{job_id}", Access::Read, show)
             .named("v1.job.get", "Shows the newest webhook of a job with its status")
-            .answers::<Described<JobRecord>>(StatusCode::OK),
+            .answers::<JobRecord>(StatusCode::OK),
     ]
 }
 

@@ -8,7 +8,6 @@ use crate::api::message::body::{DEEPEST, too_deep};
 use crate::api::request::body::{Pending, Received};
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields, Moment, ReadField, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -39,14 +38,14 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post(PATH, Access::Send, create)
             .keyed()
             .named("v1.dispatch.create", "Sends a payload to a URL that is not an endpoint")
-            .takes::<Described<Body>>()
-            .answers::<Described<Shown>>(StatusCode::ACCEPTED)
+            .takes::<Body>()
+            .answers::<Shown>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get(PATH, Access::Read, list)
             .named("v1.dispatch.list", "Lists the dispatched messages, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
         Route::get("/app/{app_id}/dispatch/secret", Access::ReadSecrets, secret)
             .named(
                 "v1.dispatch.get-secret",
@@ -55,7 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<SecretOut>(StatusCode::OK),
         Route::get("/app/{app_id}/dispatch/{msg_id}", Access::Read, show)
             .named("v1.dispatch.get", "Shows a dispatched message with its status")
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
     ]
 }
 

@@ -4,6 +4,8 @@ use super::guides::{self, Guide};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{BodySchema, Form, Parameter, ResponseBody, Route};
 use crate::api::source::inbound_request;
+use aldaba_api::TakenIn;
+use aldaba_api::read::ApiBody;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -77,15 +79,7 @@ fn describe_door() -> Value {
         "description": "The event is safe on disk, came before, or is one that the source does not want; or a challenge was \
                         answered. A source may have an answer of its own",
         "content": {
-            "application/json": {"schema": {
-                "type": "object",
-                "required": ["received"],
-                "properties": {
-                    "received": {"type": "boolean"},
-                    "duplicate": {"type": "boolean"},
-                    "ignored": {"type": "boolean"},
-                },
-            }},
+            "application/json": {"schema": TakenIn::described().schema},
             "*/*": {"schema": {"type": "string"}},
         },
     });
@@ -138,7 +132,7 @@ fn operation(route: &Route) -> Value {
         operation["requestBody"] = json!({
             "required": !route.bodiless,
             "content": {"application/json": {
-                "schema": reference(&shape.name),
+                "schema": reference(shape.name),
                 "example": route.example.map(|example| example()),
             }},
         });
@@ -257,7 +251,7 @@ fn content(status: StatusCode, answer: &ResponseBody) -> Value {
     let mut described = json!({"description": status.canonical_reason().unwrap_or_default()});
     match answer {
         ResponseBody::Nothing => {}
-        ResponseBody::Json(shape) => described["content"] = body(json, reference(&shape.name)),
+        ResponseBody::Json(shape) => described["content"] = body(json, reference(shape.name)),
         ResponseBody::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
         ResponseBody::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
             described["content"] = body(json, reference("Problems"));
@@ -286,7 +280,7 @@ fn list_schema(shape: &BodySchema) -> Value {
         "type": "object",
         "required": ["data", "iterator", "done"],
         "properties": {
-            "data": {"type": "array", "items": reference(&shape.name)},
+            "data": {"type": "array", "items": reference(shape.name)},
             "iterator": {"type": ["string", "null"], "description": "Leads to the page that follows"},
             "prevIterator": {"type": "string", "description": "Leads to the page before; absent when there is no item"},
             "done": {"type": "boolean", "description": "No more follow in the direction of travel"},

@@ -3,7 +3,6 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Fields};
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -25,15 +24,15 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get(PATH, Access::ReadSecrets, show)
             .named("v1.endpoint.get-headers", "Shows the headers that are sent with every request")
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
         Route::put(PATH, Access::Manage, replace)
             .named("v1.endpoint.update-headers", "Replaces the headers that are sent with every request")
-            .takes::<Described<SetHeaders>>()
+            .takes::<SetHeaders>()
             .answers_nothing()
             .may_conflict(),
         Route::patch(PATH, Access::Manage, patch)
             .named("v1.endpoint.patch-headers", "Changes some of the headers; null removes one")
-            .takes::<Described<HeadersPatch>>()
+            .takes::<HeadersPatch>()
             .answers_nothing()
             .may_conflict(),
     ]

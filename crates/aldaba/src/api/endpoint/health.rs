@@ -5,7 +5,6 @@ use crate::api::replay;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment};
-use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -30,12 +29,12 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/health", Access::Read, changes)
             .named("v1.endpoint.health", "Lists the changes of an endpoint's health, newest first")
             .ordered()
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/resume", Access::Manage, resume)
             .keyed()
             .named("v1.endpoint.resume", "Sets the endpoint active again and releases its held deliveries")
-            .may_take::<Described<Resume>>()
-            .answers::<Described<Resumed>>(StatusCode::OK)
+            .may_take::<Resume>()
+            .answers::<Resumed>(StatusCode::OK)
             .may_conflict(),
     ]
 }

@@ -4,7 +4,6 @@
 //! and all requests together have a rate: they cannot take anything from other callers.
 
 use crate::api::request::ids::Ids;
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -45,7 +44,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.application.jwks",
                 "Lists the public Ed25519 keys that sign for an application's endpoints; takes its id, not its uid",
             )
-            .answers::<Described<KeySet>>(StatusCode::OK)
+            .answers::<KeySet>(StatusCode::OK)
             .or_error(StatusCode::TOO_MANY_REQUESTS),
     ]
 }

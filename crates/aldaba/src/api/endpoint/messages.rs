@@ -7,7 +7,6 @@ use crate::api::request::history_query::STATUSES;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::Moment;
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -43,7 +42,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .filtered_by_message()
             .time_limited()
             .with_content("Whether payloads are shown; yes, if not given")
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
     ]
 }
 

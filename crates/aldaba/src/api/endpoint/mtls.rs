@@ -3,7 +3,6 @@
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -22,10 +21,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::Read, show)
             .named("v1.endpoint.get-mtls", "Shows the client certificate of an endpoint")
-            .answers::<Described<Certificate>>(StatusCode::OK),
+            .answers::<Certificate>(StatusCode::OK),
         Route::put("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, set)
             .named("v1.endpoint.update-mtls", "Sets the client certificate and its private key")
-            .takes::<Described<IdentityBody>>()
+            .takes::<IdentityBody>()
             .answers_nothing()
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}/mtls", Access::ManageSecrets, unset)
@@ -34,7 +33,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/mtls-config", Access::Read, status)
             .named("v1.endpoint.mtls-config", "Shows whether there is a client certificate")
-            .answers::<Described<MutualTls>>(StatusCode::OK),
+            .answers::<MutualTls>(StatusCode::OK),
     ]
 }
 

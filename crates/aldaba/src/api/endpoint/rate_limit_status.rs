@@ -2,7 +2,6 @@
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment};
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -16,7 +15,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/endpoint/{endpoint_id}/rate-limit-status", Access::Read, show)
             .named("v1.endpoint.get-throttling-status", "Shows whether a rate limit delays deliveries")
-            .answers::<Described<Throttling>>(StatusCode::OK),
+            .answers::<Throttling>(StatusCode::OK),
     ]
 }
 

@@ -5,7 +5,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::replace::{Replace, replace, uid_of_put};
-use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -23,9 +22,9 @@ use axum::response::Response;
 use http::StatusCode;
 
 /// Endpoints in the document.
-pub(crate) type EndpointOut = Described<aldaba_api::Endpoint>;
-pub(crate) type EndpointIn = Described<NewEndpoint>;
-pub(crate) type EndpointUpdateIn = Described<EndpointUpdate>;
+pub(crate) type EndpointOut = aldaba_api::Endpoint;
+pub(crate) type EndpointIn = NewEndpoint;
+pub(crate) type EndpointUpdateIn = EndpointUpdate;
 
 /// User and password.
 type Credentials = Option<(String, String)>;
@@ -54,7 +53,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::patch("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, patch)
             .named("v1.endpoint.patch", "Changes the given fields of an endpoint")
-            .takes::<Described<EndpointPatch>>()
+            .takes::<EndpointPatch>()
             .answers::<EndpointOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/app/{app_id}/endpoint/{endpoint_id}", Access::Manage, delete)

@@ -3,7 +3,6 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, ReadField};
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -17,8 +16,8 @@ use http::StatusCode;
 use std::time::Duration;
 
 /// In the document.
-pub(crate) type SecretOut = Described<SigningSecret>;
-pub(crate) type RotateIn = Described<RotateSecret>;
+pub(crate) type SecretOut = SigningSecret;
+pub(crate) type RotateIn = RotateSecret;
 
 const DEFAULT_GRACE_SECONDS: u64 = 24 * 3600;
 

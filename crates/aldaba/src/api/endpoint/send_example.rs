@@ -5,7 +5,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -30,8 +29,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/endpoint/{endpoint_id}/send-example", Access::Send, send)
             .keyed()
             .named("v1.endpoint.send-example", "Sends an example of an event type to this endpoint only")
-            .takes::<Described<SendExample>>()
-            .answers::<Described<aldaba_api::Message>>(StatusCode::ACCEPTED),
+            .takes::<SendExample>()
+            .answers::<aldaba_api::Message>(StatusCode::ACCEPTED),
     ]
 }
 

@@ -5,7 +5,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::query::Query;
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
@@ -25,7 +24,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Event types in the document.
-type EventTypeOut = Described<aldaba_api::EventType>;
+type EventTypeOut = aldaba_api::EventType;
 
 /// Bytes of schemas after which a page ends early.
 const PAGE_BYTES: usize = 4 << 20;
@@ -41,7 +40,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/event-type", Access::Administer, create)
             .keyed()
             .named("v1.event-type.create", "Creates an event type, or unarchives one")
-            .takes::<Described<NewEventType>>()
+            .takes::<NewEventType>()
             .answers::<EventTypeOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get("/event-type/{event_type_name}", Access::Read, show)
@@ -49,13 +48,13 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<EventTypeOut>(StatusCode::OK),
         Route::put("/event-type/{event_type_name}", Access::Administer, put)
             .named("v1.event-type.update", "Replaces an event type, or creates it")
-            .takes::<Described<EventTypeUpdate>>()
+            .takes::<EventTypeUpdate>()
             .answers::<EventTypeOut>(StatusCode::OK)
             .answers::<EventTypeOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::patch("/event-type/{event_type_name}", Access::Administer, patch)
             .named("v1.event-type.patch", "Changes the given fields of an event type")
-            .takes::<Described<EventTypePatch>>()
+            .takes::<EventTypePatch>()
             .answers::<EventTypeOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete("/event-type/{event_type_name}", Access::Administer, delete)

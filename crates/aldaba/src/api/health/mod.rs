@@ -7,31 +7,32 @@ use crate::api::request::json;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::questions::PublicQuestions;
+use aldaba_api::value::Shows;
+use aldaba_api::{
+    BackgroundHealth, BackgroundHealthView, ClockHealth, ClockHealthView, Health, HealthView, Liveness,
+    LivenessView, PartHealthView, Readiness, RestartingTaskView, TokensHealth, TokensHealthView,
+};
 use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use readiness::ReadinessReport;
-use serde::Serialize;
-use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", Access::Open, check)
             .named("v1.health.get", "Shows whether the server can do its work")
-            .answers::<HealthReport>(StatusCode::OK)
-            .answers::<HealthReport>(StatusCode::SERVICE_UNAVAILABLE)
+            .answers::<Health>(StatusCode::OK)
+            .answers::<Health>(StatusCode::SERVICE_UNAVAILABLE)
             .any_query(),
         Route::get("/health/live", Access::Open, live)
             .named("v1.health.live", "Shows that the server responds; it depends on nothing else")
-            .answers::<LivenessReport>(StatusCode::OK)
+            .answers::<Liveness>(StatusCode::OK)
             .any_query(),
         Route::get("/health/ready", Access::Open, readiness::check)
             .named("v1.health.ready", "Shows whether messages are accepted and delivered, check by check")
-            .answers::<ReadinessReport>(StatusCode::OK)
-            .answers::<ReadinessReport>(StatusCode::SERVICE_UNAVAILABLE)
+            .answers::<Readiness>(StatusCode::OK)
+            .answers::<Readiness>(StatusCode::SERVICE_UNAVAILABLE)
             .any_query(),
         Route::get("/health/ping", Access::Open, ping)
             .named("v1.health.ping", "Responds")
@@ -41,76 +42,6 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.admin.redrive-dlq", "Does nothing: the server has no queue of failed internal work")
             .answers_nothing(),
     ]
-}
-
-#[derive(Serialize, ToSchema)]
-struct LivenessReport {
-    /// Always `ok`.
-    status: &'static str,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "for the API's document")]
-struct HealthReport {
-    database: PartHealth,
-    queue: PartHealth,
-    cache: PartHealth,
-    background: BackgroundHealth,
-    /// What the server thinks of the machine's clock.
-    clock: Option<ClockHealth>,
-    tokens: TokensHealth,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document")]
-struct TokensHealth {
-    /// `ok`, or `expiring` while there are any.
-    status: String,
-    /// How many API keys and organization tokens were used within the last day and expire within 30 days. Those issued for
-    /// 30 days or less do not count. The log has their names.
-    expiring: u64,
-    /// When the first of them expires.
-    #[schema(format = DateTime)]
-    first_expires_at: Option<String>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "for the API's document")]
-struct ClockHealth {
-    /// `ok` or `not_trusted`: the clock is more than a day ahead or an hour behind, so that nothing is removed and nothing ends by time.
-    status: String,
-    /// What it shows.
-    shown: String,
-    /// What it was expected to show, as far as is known.
-    expected: String,
-    /// How long it must still run steadily to be trusted. 0: it is trusted.
-    trusted_in_seconds: u64,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "for the API's document")]
-struct PartHealth {
-    /// `ok` or `error`.
-    status: String,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "for the API's document")]
-struct BackgroundHealth {
-    /// `ok`, or `error` while tasks are listed.
-    status: String,
-    /// Tasks that panicked, were restarted, and have not run well for long enough since then.
-    restarting: Vec<RestartingTask>,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "for the API's document")]
-struct RestartingTask {
-    name: String,
-    /// How often it was restarted since it last ran well.
-    restarts: u64,
 }
 
 /// Whether the server can do its work. Queue and cache are in the database and in memory; clients of this API look
@@ -123,42 +54,41 @@ pub(crate) async fn check(State(api): State<Api>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, "error")
         }
     };
-    let body = json!({
-        "database": {"status": database},
-        "queue": {"status": database},
-        "cache": {"status": "ok"},
-        "background": background(&api.engine.restarted_tasks()),
-        "clock": clock(&api),
-        "tokens": tokens(&api),
-    });
+    let part = |status| PartHealthView { status };
+    let body = HealthView {
+        database: part(database),
+        queue: part(database),
+        cache: part("ok"),
+        background: background(&api.engine.restarted_tasks()),
+        clock: api.engine.clock_state().map(clock),
+        tokens: tokens(&api),
+    };
     json::answer(status, &body)
 }
 
 /// Without names and organizations, because anybody may ask.
-fn tokens(api: &Api) -> Value {
+fn tokens(api: &Api) -> impl Shows<TokensHealth> + use<> {
     let (expiring, first) = api.tokens.expiring().count(api.engine.clock().now());
     let status = if expiring == 0 { "ok" } else { "expiring" };
-    json!({"status": status, "expiring": expiring, "firstExpiresAt": first.map(json::shown_time)})
+    TokensHealthView { status, expiring, first_expires_at: first.map(json::shown_time) }
 }
 
 /// Does not change the status of the response: a restarted task is no reason to send requests elsewhere. The log says
 /// why it panicked; anybody may ask here.
-fn background(restarted: &[RestartedTask]) -> Value {
+fn background(restarted: &[RestartedTask]) -> impl Shows<BackgroundHealth> + use<> {
     let status = if restarted.is_empty() { "ok" } else { "error" };
-    let task = |task: &RestartedTask| json!({"name": task.name, "restarts": task.restarts});
-    json!({"status": status, "restarting": restarted.iter().map(task).collect::<Vec<_>>()})
+    let task = |task: &RestartedTask| RestartingTaskView { name: task.name, restarts: task.restarts };
+    BackgroundHealthView { status, restarting: restarted.iter().map(task).collect::<Vec<_>>() }
 }
 
 /// An untrusted clock does not stop accepting and delivering, so it is no reason for a 503.
-fn clock(api: &Api) -> Option<Value> {
-    let ClockState { trusted, shown, expected, trusted_in } = api.engine.clock_state()?;
-    let body = json!({
-        "status": if trusted { "ok" } else { "not_trusted" },
-        "shown": json::shown_time(shown),
-        "expected": json::shown_time(expected),
-        "trustedInSeconds": trusted_in.as_secs(),
-    });
-    Some(body)
+fn clock(state: ClockState) -> impl Shows<ClockHealth> {
+    ClockHealthView {
+        status: if state.trusted { "ok" } else { "not_trusted" },
+        shown: json::shown_time(state.shown),
+        expected: json::shown_time(state.expected),
+        trusted_in_seconds: state.trusted_in.as_secs(),
+    }
 }
 
 pub(crate) async fn ping() -> StatusCode {
@@ -167,5 +97,5 @@ pub(crate) async fn ping() -> StatusCode {
 
 /// Touches nothing that could be slow.
 async fn live() -> Response {
-    json::answer(StatusCode::OK, &LivenessReport { status: "ok" })
+    json::answer(StatusCode::OK, &LivenessView { status: "ok" })
 }

@@ -4,67 +4,34 @@
 use crate::api::Api;
 use crate::api::request::json;
 use crate::questions::ProcessQuestions;
+use aldaba_api::{CheckState, ReadinessCheckView, ReadinessView};
 use aldaba_engine::{Engine, SchedulingProgress};
 use aldaba_store::Error as StoreError;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use parking_lot::Mutex;
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use utoipa::ToSchema;
 
 /// The result of a write counts for so long.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a write, and an answer of the dispatcher, may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ReadinessReport {
-    /// `ready`, or `not_ready` while a check is `failing`.
-    status: &'static str,
-    checks: Vec<ReadinessCheck>,
+type ReadinessCheck = ReadinessCheckView<&'static str, CheckState, Option<String>, Option<&'static str>>;
+
+const fn ok(name: &'static str) -> ReadinessCheck {
+    ReadinessCheck { name, state: CheckState::Fine, detail: None, action: None }
 }
 
-#[derive(Serialize, ToSchema)]
-struct ReadinessCheck {
-    /// `store`, `space`, `delivering`, `queue`, `background` or `clock`.
-    name: &'static str,
-    /// `ok`; `warning`: messages are accepted and delivered, and an operator should look at it; `failing`: they are not.
-    #[schema(value_type = String)]
-    state: CheckState,
-    /// What is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<&'static str>,
+fn warning(name: &'static str, detail: impl Into<String>, action: &'static str) -> ReadinessCheck {
+    ReadinessCheck { name, state: CheckState::Warning, detail: Some(detail.into()), action: Some(action) }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum CheckState {
-    Ok,
-    /// An operator should look at it. Messages are accepted and delivered meanwhile.
-    Warning,
-    /// Messages are refused, or not delivered.
-    Failing,
-}
-
-impl ReadinessCheck {
-    const fn ok(name: &'static str) -> Self {
-        Self { name, state: CheckState::Ok, detail: None, action: None }
-    }
-
-    fn warning(name: &'static str, detail: impl Into<String>, action: &'static str) -> Self {
-        Self { name, state: CheckState::Warning, detail: Some(detail.into()), action: Some(action) }
-    }
-
-    fn failing(name: &'static str, detail: impl Into<String>, action: &'static str) -> Self {
-        Self { state: CheckState::Failing, ..Self::warning(name, detail, action) }
-    }
+fn failing(name: &'static str, detail: impl Into<String>, action: &'static str) -> ReadinessCheck {
+    ReadinessCheck { state: CheckState::Failing, ..warning(name, detail, action) }
 }
 
 /// Tries to write. Clones share it.
@@ -158,7 +125,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
     for check in failing {
         tracing::debug!(check = check.name, detail = check.detail, "the server is not ready");
     }
-    json::answer(code, &ReadinessReport { status, checks })
+    json::answer(code, &ReadinessView { status, checks })
 }
 
 /// Without the errors' own texts, because anybody may ask: the log has them.
@@ -166,30 +133,30 @@ fn store(probed: &Probed) -> ReadinessCheck {
     const NAME: &str = "store";
     const CHECK_THE_DISK: &str = "Look at the log and at the disk; if it does not pass, restart the server";
     match probed {
-        Probed::Written => ReadinessCheck::ok(NAME),
-        Probed::Hangs(since) => ReadinessCheck::failing(
+        Probed::Written => ok(NAME),
+        Probed::Hangs(since) => failing(
             NAME,
             format!("a write has not ended for {} s", since.as_secs()),
             "Look for a slow disk, and for another program that holds the database",
         ),
-        Probed::Refused(StoreError::Busy) => ReadinessCheck::warning(
+        Probed::Refused(StoreError::Busy) => warning(
             NAME,
             "too much waits to be written: some requests are answered 503",
             "Send less at a time, or use a faster disk",
         ),
         Probed::Refused(StoreError::Full) => {
-            ReadinessCheck::failing(NAME, "the disk is full", "Free some space; writing goes on by itself")
+            failing(NAME, "the disk is full", "Free some space; writing goes on by itself")
         }
-        Probed::Refused(StoreError::Unavailable(_)) => ReadinessCheck::failing(
+        Probed::Refused(StoreError::Unavailable(_)) => failing(
             NAME,
             "the database is out of reach, or another program holds it",
             "Look for another program that holds the database; writing goes on by itself",
         ),
         Probed::Refused(StoreError::Closed) => {
-            ReadinessCheck::failing(NAME, "the server is stopping", "Wait for its next start")
+            failing(NAME, "the server is stopping", "Wait for its next start")
         }
         Probed::Refused(StoreError::Timeout | StoreError::Refused(_) | StoreError::Failed(_)) => {
-            ReadinessCheck::failing(NAME, "nothing can be written", CHECK_THE_DISK)
+            failing(NAME, "nothing can be written", CHECK_THE_DISK)
         }
     }
 }
@@ -197,9 +164,9 @@ fn store(probed: &Probed) -> ReadinessCheck {
 fn space(is_low: bool) -> ReadinessCheck {
     const NAME: &str = "space";
     if !is_low {
-        return ReadinessCheck::ok(NAME);
+        return ok(NAME);
     }
-    ReadinessCheck::failing(
+    failing(
         NAME,
         "the disk has less room than `low_space_bytes`: messages are answered 507, deliveries go on",
         "Free some space; accepting goes on by itself",
@@ -209,13 +176,13 @@ fn space(is_low: bool) -> ReadinessCheck {
 fn delivering(progress: Option<SchedulingProgress>) -> ReadinessCheck {
     const NAME: &str = "delivering";
     match progress {
-        Some(SchedulingProgress { paused: false, .. }) => ReadinessCheck::ok(NAME),
-        Some(SchedulingProgress { paused: true, .. }) => ReadinessCheck::failing(
+        Some(SchedulingProgress { paused: false, .. }) => ok(NAME),
+        Some(SchedulingProgress { paused: true, .. }) => failing(
             NAME,
             "nothing is sent: results cannot be written, or the server is stopping",
             "Look at the check `store` and at the log; sending goes on by itself",
         ),
-        None => ReadinessCheck::failing(
+        None => failing(
             NAME,
             "the task that delivers does not answer",
             "Look at the log; if it does not pass, restart the server",
@@ -227,9 +194,9 @@ fn queue(progress: Option<SchedulingProgress>, limit: Duration) -> ReadinessChec
     const NAME: &str = "queue";
     let waits = progress.map(|progress| progress.longest_wait).unwrap_or_default();
     if waits < limit {
-        return ReadinessCheck::ok(NAME);
+        return ok(NAME);
     }
-    ReadinessCheck::warning(
+    warning(
         NAME,
         format!("an endpoint with due deliveries has waited {} s for its turn", waits.as_secs()),
         "Look for slow receivers that take up `in_flight`, and raise that; and for a processor that is busy",
@@ -240,9 +207,9 @@ fn background(api: &Api) -> ReadinessCheck {
     const NAME: &str = "background";
     let restarted: Vec<_> = api.engine.restarted_tasks().iter().map(|task| task.name).collect();
     if restarted.is_empty() {
-        return ReadinessCheck::ok(NAME);
+        return ok(NAME);
     }
-    ReadinessCheck::warning(
+    warning(
         NAME,
         format!("restarted after a panic: {}", restarted.join(", ")),
         "It is a bug: the log says where. Report it",
@@ -252,9 +219,9 @@ fn background(api: &Api) -> ReadinessCheck {
 fn clock(api: &Api) -> ReadinessCheck {
     const NAME: &str = "clock";
     if api.engine.clock_state().is_none_or(|state| state.trusted) {
-        return ReadinessCheck::ok(NAME);
+        return ok(NAME);
     }
-    ReadinessCheck::warning(
+    warning(
         NAME,
         "the machine's clock is not trusted: nothing is removed, and nothing ends by time",
         "Set the clock; or, if it is right, run `aldaba clock trust`",
@@ -288,7 +255,7 @@ mod tests {
         }
         let fine = Some(SchedulingProgress { paused: false, longest_wait: Duration::ZERO });
         for check in [store(&Probed::Written), space(false), delivering(fine), queue(fine, limit)] {
-            assert_eq!(check.state, CheckState::Ok, "{}", check.name);
+            assert_eq!(check.state, CheckState::Fine, "{}", check.name);
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::api::request::idempotency;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::bounded_json::{AtMost, First};
 use crate::api::request::json::{self, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::error::{Part, Problem};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -40,8 +39,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post("/app/{app_id}/msg/batch", Access::Send, create)
             .keyed()
             .named("v1.message.create-batch", "Accepts many messages at once, each with its own result")
-            .takes::<Described<NewBatch>>()
-            .answers::<Described<Batch>>(StatusCode::ACCEPTED)
+            .takes::<NewBatch>()
+            .answers::<Batch>(StatusCode::ACCEPTED)
             .may_conflict(),
     ]
 }

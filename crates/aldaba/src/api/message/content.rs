@@ -2,7 +2,6 @@
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -17,7 +16,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/app/{app_id}/msg/{msg_id}/raw", Access::Read, raw)
             .named("v1.message.get-raw-payload", "Shows a message's payload as the exact text that is sent")
-            .answers::<Described<RawPayload>>(StatusCode::OK),
+            .answers::<RawPayload>(StatusCode::OK),
         Route::delete("/app/{app_id}/msg/{msg_id}/content", Access::Erase, expunge)
             .named(
                 "v1.message.expunge-content",

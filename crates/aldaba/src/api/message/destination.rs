@@ -5,7 +5,6 @@ use crate::api::delivery::retries;
 use crate::api::endpoint::{reads_disabled, some_items};
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -27,7 +26,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Lists the endpoints that a message goes to, with the status of each",
             )
             .query("all", Form::Boolean, "Also those that it does not go to, and why")
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
     ]
 }
 

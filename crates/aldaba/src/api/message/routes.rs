@@ -6,7 +6,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json::{self, Moment, Text};
 use crate::api::request::query::WithContent;
-use crate::api::request::variant::Described;
 use crate::api::response::error::Problem;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -36,18 +35,18 @@ pub(crate) fn routes() -> Vec<Route> {
             .filtered_by_message()
             .time_limited()
             .with_content("Whether payloads are shown; yes, if not given")
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
         Route::post("/app/{app_id}/msg", Access::Send, create)
             .keyed()
             .named("v1.message.create", "Accepts a message and sends it to all matching endpoints")
             .with_content("Whether the answer shows the payload; yes, if not given")
-            .takes::<Described<NewMessage>>()
-            .answers::<Described<Shown>>(StatusCode::ACCEPTED)
+            .takes::<NewMessage>()
+            .answers::<Shown>(StatusCode::ACCEPTED)
             .may_conflict(),
         Route::get("/app/{app_id}/msg/{msg_id}", Access::Read, show)
             .named("v1.message.get", "Shows a message")
             .with_content("Whether the payload is shown; yes, if not given")
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
     ]
 }
 

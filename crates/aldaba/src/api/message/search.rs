@@ -5,7 +5,6 @@ use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::request::query::{Query, WithContent};
-use crate::api::request::variant::Described;
 use crate::api::response::page::{self, DEFAULT_LIMIT, PageQuery};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -23,8 +22,8 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/search", Access::Read, search)
             .named("v1.message.search", "Lists the matching messages, newest first")
-            .takes::<Described<MessageSearch>>()
-            .lists_all::<Described<Message>>(),
+            .takes::<MessageSearch>()
+            .lists_all::<Message>(),
     ]
 }
 

@@ -3,7 +3,6 @@
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json;
-use crate::api::request::variant::Described;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -18,8 +17,8 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::post("/app/{app_id}/msg/precheck/active", Access::Precheck, active)
             .named("v1.message.precheck", "Shows whether an endpoint would receive such a message")
-            .takes::<Described<Precheck>>()
-            .answers::<Described<Prechecked>>(StatusCode::OK),
+            .takes::<Precheck>()
+            .answers::<Prechecked>(StatusCode::OK),
     ]
 }
 

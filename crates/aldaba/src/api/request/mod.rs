@@ -8,4 +8,3 @@ pub(crate) mod json;
 pub(crate) mod kept;
 pub(crate) mod query;
 pub(crate) mod replace;
-pub(crate) mod variant;

@@ -132,6 +132,16 @@ impl<T> Listed<T> {
         Self { items: Vec::new(), iterator: None, prev_iterator: None, done: true }
     }
 
+    /// All there are, on one page.
+    pub(crate) fn all(items: Vec<T>) -> Self {
+        Self { items, ..Self::nothing() }
+    }
+
+    /// A page from which one can go on, but not back.
+    pub(crate) fn forward(items: Vec<T>, iterator: Option<String>, done: bool) -> Self {
+        Self { items, iterator, prev_iterator: None, done }
+    }
+
     pub(crate) fn render<'a, R: Serialize>(&'a self, item: impl FnMut(&'a T) -> R) -> Response {
         let Self { items, iterator, prev_iterator, done } = self;
         let data = items.iter().map(item).collect();

@@ -10,6 +10,8 @@ pub(crate) use crate::api::request::query::{Form, Parameter};
 use crate::api::response::answer;
 use crate::api::response::page::MAX_LIMIT;
 use crate::api::{Api, Error};
+use aldaba_api::read::schema::nest;
+use aldaba_api::read::{ApiBody, ApiRequest};
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request, State};
@@ -19,49 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::{Method, StatusCode};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::sync::Arc;
-use utoipa::{PartialSchema, ToSchema};
-
-/// A body in the document.
-pub(crate) trait DocumentBody {
-    fn name() -> Cow<'static, str>;
-
-    /// Its own schema first, then those of its parts.
-    fn schemas() -> Vec<(String, Value)>;
-}
-
-/// A body that is not declared in `aldaba-api`.
-impl<T: ToSchema> DocumentBody for T {
-    fn name() -> Cow<'static, str> {
-        <T as ToSchema>::name()
-    }
-
-    fn schemas() -> Vec<(String, Value)> {
-        let mut schemas = vec![(<T as ToSchema>::name().into_owned(), <T as PartialSchema>::schema())];
-        <T as ToSchema>::schemas(&mut schemas);
-        let json = |(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default());
-        schemas.into_iter().map(json).collect()
-    }
-}
-
-/// The body of a request.
-pub(crate) trait RequestBody: DocumentBody {
-    /// A valid example. The document shows it, and the page sends it.
-    fn example() -> Value;
-}
-
-/// Declares the example of a body, next to its type.
-macro_rules! example {
-    ($body:ty, $($json:tt)+) => {
-        impl $crate::api::routing::route::RequestBody for $body {
-            fn example() -> serde_json::Value {
-                serde_json::json!($($json)+)
-            }
-        }
-    };
-}
-pub(crate) use example;
 
 /// One operation of the API.
 pub(crate) struct Route {
@@ -97,14 +57,19 @@ pub(crate) enum ResponseBody {
 
 /// The name and the schema of a body, and of its parts.
 pub(crate) struct BodySchema {
-    pub(crate) name: String,
-    /// Only the document calls it: the schemas are many.
+    pub(crate) name: &'static str,
+    /// Its own schema first. Only the document calls it: the schemas are many.
     pub(crate) schemas: fn() -> Vec<(String, Value)>,
 }
 
 impl BodySchema {
-    fn of<T: DocumentBody>() -> Self {
-        Self { name: T::name().into_owned(), schemas: T::schemas }
+    fn of<T: ApiBody>() -> Self {
+        let schemas = || {
+            let mut schemas = Vec::new();
+            nest::<T>(&mut schemas);
+            schemas
+        };
+        Self { name: T::NAME, schemas }
     }
 }
 
@@ -214,26 +179,26 @@ impl Route {
         self.query("with_content", Form::Boolean, about)
     }
 
-    pub(crate) fn takes<T: RequestBody>(mut self) -> Self {
+    pub(crate) fn takes<T: ApiRequest>(mut self) -> Self {
         self.body = Some(BodySchema::of::<T>());
         self.example = Some(T::example);
         self
     }
 
-    pub(crate) fn may_take<T: RequestBody>(self) -> Self {
+    pub(crate) fn may_take<T: ApiRequest>(self) -> Self {
         Self { bodiless: true, ..self.takes::<T>() }
     }
 
-    pub(crate) fn answers<T: DocumentBody>(self, status: StatusCode) -> Self {
+    pub(crate) fn answers<T: ApiBody>(self, status: StatusCode) -> Self {
         self.answer(status, ResponseBody::Json(BodySchema::of::<T>()))
     }
 
-    pub(crate) fn lists<T: DocumentBody>(self) -> Self {
+    pub(crate) fn lists<T: ApiBody>(self) -> Self {
         self.paged().lists_all::<T>()
     }
 
     /// A list that takes no `limit`.
-    pub(crate) fn lists_all<T: DocumentBody>(self) -> Self {
+    pub(crate) fn lists_all<T: ApiBody>(self) -> Self {
         self.answer(StatusCode::OK, ResponseBody::List(BodySchema::of::<T>()))
     }
 

@@ -5,7 +5,6 @@ use crate::api::endpoint::secret::{self, RotateIn, SecretOut};
 use crate::api::endpoint::{self, EndpointIn, EndpointOut, EndpointUpdateIn};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
@@ -60,10 +59,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .may_conflict(),
         Route::get(HEADERS, Access::Administer, show_headers)
             .named("v1.ingest.endpoint.get-headers", "Shows the headers that are sent with every request")
-            .answers::<Described<EndpointHeaders>>(StatusCode::OK),
+            .answers::<EndpointHeaders>(StatusCode::OK),
         Route::put(HEADERS, Access::Administer, put_headers)
             .named("v1.ingest.endpoint.set-headers", "Replaces the headers that are sent with every request")
-            .takes::<Described<SetHeaders>>()
+            .takes::<SetHeaders>()
             .answers_nothing()
             .may_conflict(),
     ]

@@ -2,7 +2,6 @@
 
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Moment, Text};
-use crate::api::request::variant::Described;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::{Form, Route};
@@ -28,17 +27,17 @@ pub(crate) fn routes() -> Vec<Route> {
             .named("v1.ingest.event.list", "Lists the events of a source, newest first")
             .query("status", Form::OneOf(STATES), "Only those that have come so far")
             .time_limited()
-            .lists::<Described<Shown>>(),
+            .lists::<Shown>(),
         Route::get("/ingest/source/{source_id}/event/{event_id}", Access::ReadOrganization, show)
             .named("v1.ingest.event.get", "Shows an event of a source with its status")
-            .answers::<Described<Shown>>(StatusCode::OK),
+            .answers::<Shown>(StatusCode::OK),
         Route::get("/ingest/source/{source_id}/log", Access::ReadOrganization, log)
             .named(
                 "v1.ingest.log.list",
                 "Lists the last refused requests to a source, newest first; in memory only, so empty after a restart",
             )
             .ordered()
-            .lists::<Described<SourceRefusal>>(),
+            .lists::<SourceRefusal>(),
     ]
 }
 

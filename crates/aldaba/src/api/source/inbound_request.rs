@@ -8,13 +8,14 @@ use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
+use aldaba_api::value::Shows;
+use aldaba_api::{TakenIn, TakenInView};
 use aldaba_engine::{InboundError, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, StatusCode};
-use serde::Serialize;
 use std::sync::Arc;
 
 pub(crate) const PATH: &str = "/in/{token}";
@@ -25,26 +26,6 @@ const CONTENT_POLICY: &str = "sandbox; default-src 'none'";
 
 pub(crate) fn route() -> MethodRouter<Api> {
     any(receive)
-}
-
-/// The response to an event that is stored.
-#[derive(Clone, Copy, Default, Serialize)]
-struct ReceivedOut {
-    received: bool,
-    /// It was received before.
-    #[serde(skip_serializing_if = "is_false")]
-    duplicate: bool,
-    /// It was received before and could not be forwarded then; it is forwarded again.
-    #[serde(skip_serializing_if = "is_false")]
-    reopened: bool,
-    /// The source ignores such events.
-    #[serde(skip_serializing_if = "is_false")]
-    ignored: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 async fn receive(State(api): State<Api>, Ids(token): Ids<String>, request: Request) -> Response {
@@ -123,25 +104,32 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         }
         InspectedRequest::Ignored => {
             api.engine.source_counters().count(source.id, now(), |counts| counts.ignored += 1);
-            return Ok(received(source, ReceivedOut { ignored: true, ..ReceivedOut::default() }));
+            return Ok(received(source, &said(None, true)));
         }
         InspectedRequest::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_memory());
     let reception = api.engine.receive(source, event, bytes, room).await?;
-    let said = ReceivedOut {
-        duplicate: matches!(reception, Reception::Duplicate(_)),
-        reopened: matches!(reception, Reception::Reopened(_)),
-        ..ReceivedOut::default()
-    };
-    Ok(received(source, said))
+    Ok(received(source, &said(Some(&reception), false)))
+}
+
+fn said(reception: Option<&Reception>, is_ignored: bool) -> impl Shows<TakenIn> + use<> {
+    let duplicate = matches!(reception, Some(Reception::Duplicate(_)));
+    let reopened = matches!(reception, Some(Reception::Reopened(_)));
+    let shown = |is_so: bool| is_so.then_some(true);
+    TakenInView {
+        received: true,
+        duplicate: shown(duplicate),
+        reopened: shown(reopened),
+        ignored: shown(is_ignored),
+    }
 }
 
 /// The source's own response, if it has one. A repeat gets it too: otherwise the sender would repeat it for ever.
-fn received(source: &LoadedSource, said: ReceivedOut) -> Response {
+fn received(source: &LoadedSource, said: &impl Shows<TakenIn>) -> Response {
     match source.answer() {
         Some(own) => text(own.status, &own.content_type, own.body.clone()),
-        None => json::answer(StatusCode::OK, &ReceivedOut { received: true, ..said }),
+        None => json::answer(StatusCode::OK, said),
     }
 }
 

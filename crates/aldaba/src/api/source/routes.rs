@@ -6,7 +6,6 @@ use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::{self, Ids};
 use crate::api::request::json;
 use crate::api::request::replace::{Replace, replace, uid_of_put};
-use crate::api::request::variant::Described;
 use crate::api::response::conflict::Subject;
 use crate::api::response::page::PageQuery;
 use crate::api::routing::auth::Access;
@@ -28,7 +27,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 /// Sources in the document.
-type SourceOut = Described<aldaba_api::Source>;
+type SourceOut = aldaba_api::Source;
 
 const ALL: &str = "/ingest/source";
 const ONE: &str = "/ingest/source/{source_id}";
@@ -42,7 +41,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::post(ALL, Access::Administer, create)
             .keyed()
             .named("v1.ingest.source.create", "Creates a source, and the application that has its endpoints")
-            .takes::<Described<Body>>()
+            .takes::<Body>()
             .answers::<SourceOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::get(ONE, Access::ReadOrganization, show)
@@ -51,13 +50,13 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::put(ONE, Access::Administer, put)
             .keyed()
             .named("v1.ingest.source.upsert", "Replaces a source, or creates it")
-            .takes::<Described<Body>>()
+            .takes::<Body>()
             .answers::<SourceOut>(StatusCode::OK)
             .answers::<SourceOut>(StatusCode::CREATED)
             .may_conflict(),
         Route::patch(ONE, Access::Administer, patch)
             .named("v1.ingest.source.patch", "Changes the given fields of a source")
-            .takes::<Described<SourcePatch>>()
+            .takes::<SourcePatch>()
             .answers::<SourceOut>(StatusCode::OK)
             .may_conflict(),
         Route::delete(ONE, Access::Administer, delete)
@@ -69,7 +68,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.ingest.source.rotate-token",
                 "Creates a new URL for the sender; the present one works for 48 hours",
             )
-            .answers::<Described<IngestUrl>>(StatusCode::OK)
+            .answers::<IngestUrl>(StatusCode::OK)
             .may_conflict(),
     ]
 }

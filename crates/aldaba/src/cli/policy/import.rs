@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(
             names(&wrong).expect_err("it is wrong").lines().collect::<Vec<_>>(),
             [
-                "a: schedule.delays[0]: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
+                "a: schedule.delays[0]: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\", not \"soon\"",
                 "[1]: name: this field is required",
                 "quick: is built in and cannot be changed; give it another name",
                 "b: is there twice",

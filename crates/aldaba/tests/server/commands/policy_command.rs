@@ -138,7 +138,8 @@ fn errors_in_a_file_are_reported_without_a_request_to_the_server() {
     assert_eq!(
         err,
         "aldaba: p.json cannot be imported:\n\
-         b: schedule.delays[0]: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"\n\
+         b: schedule.delays[0]: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\", \
+         not \"soon\"\n\
          quick: is built in and cannot be changed; give it another name\n"
     );
     let (code, _, same) = run(aldaba(folder.path()).args(["policy", "preview", "p.json"]));

@@ -461,8 +461,23 @@ async fn the_document_allows_no_other_fields_in_these_bodies() {
         "IdentityIn",
         "MessagePrecheckIn",
         "SearchIn",
+        "PolicyIn",
+        "PolicyUpdate",
+        "PolicyLimit",
+        "PolicyTimeouts",
+        "PolicyRetryAfter",
+        "PolicyProbe",
+        "PolicyRetention",
+        "ProfileIn",
+        "ProfileUpdate",
+        "ProfileSignature",
     ] {
         assert_eq!(schemas[name]["additionalProperties"], json!(false), "{name}: {}", schemas[name]);
+    }
+    for name in ["PolicySchedule", "PolicyJitter", "PolicyRedirects", "PolicyGate", "PolicyEndpointFails"] {
+        for form in schemas[name]["oneOf"].as_array().unwrap() {
+            assert_eq!(form["additionalProperties"], json!(false), "{name}: {form}");
+        }
     }
     assert!(schemas["BulkReplayIn"]["properties"]["since"].is_object());
     assert!(schemas["BulkReplayIn"]["properties"]["statusCodeClass"].is_object());

@@ -10,7 +10,6 @@ use super::apart;
 use crate::api::endpoint::some_items;
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::json::{self, bounded_json};
-use crate::api::request::variant::Described;
 use crate::api::response::code::Code;
 use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
@@ -39,8 +38,8 @@ pub(crate) fn routes() -> Vec<Route> {
                 "v1.event-type.import-openapi",
                 "Creates or changes event types from the webhooks of an OpenAPI document",
             )
-            .takes::<Described<ImportOpenApi>>()
-            .answers::<Described<ImportedOpenApi>>(StatusCode::OK)
+            .takes::<ImportOpenApi>()
+            .answers::<ImportedOpenApi>(StatusCode::OK)
             .may_conflict(),
     ]
 }

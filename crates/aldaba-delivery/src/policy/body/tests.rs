@@ -35,8 +35,8 @@ fn all_that_is_wrong_is_named_with_its_place() {
     assert_eq!(
         refusals(&policy),
         [
+            "schedule.cap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\", not \"1 hour\"",
             "name: this field is required",
-            "schedule.cap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
         ]
     );
     let policy = json!({
@@ -51,12 +51,12 @@ fn all_that_is_wrong_is_named_with_its_place() {
     assert_eq!(
         refusals(&policy),
         [
-            "retries: unknown field; there are: name, schedule, jitter, limit, timeouts, success, redirects, \
-              rejects, malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention",
-            "jitter.type: expected one of none, addUpTo, addPercent, aroundPercent, full",
-            "limit.attempts: expected a whole number, neither negative nor too large",
-            "success[1]: expected a status such as \"429\" or \"200-299\"",
-            "probe.firstGap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\"",
+            "retries: unknown field; there are: schedule, jitter, limit, timeouts, success, redirects, rejects, \
+              malformedRejects, goneDisables, retryAfter, gate, endpointFails, probe, retention, name",
+            "jitter.type: must be `none` or `full` or `addUpTo` or `addPercent` or `aroundPercent`, not `some`",
+            "limit.attempts: must be a whole number from 0 to 4294967295",
+            "success[1]: expected a status such as \"429\" or \"200-299\", not \"2xx\"",
+            "probe.firstGap: expected a duration such as \"500ms\", \"5s\", \"15m\", \"2h\" or \"7d\", not a number",
         ]
     );
 }
@@ -74,8 +74,8 @@ fn retention_is_read_and_what_is_left_out_is_as_the_server_is_set() {
     assert_eq!(
         refusals(&with(json!({ "delivered": { "for": 5, "newest": "all" }, "dead": { "newest": 3 } }))),
         [
-            "retention.delivered.for: expected a duration such as \"24h\" or \"90d\", or \"untilRemoved\"",
-            "retention.delivered.newest: expected a whole number, neither negative nor too large",
+            "retention.delivered.for: expected a duration such as \"24h\" or \"90d\", or \"untilRemoved\", not a number",
+            "retention.delivered.newest: expected a whole number, not a string",
             "retention.dead.newest: unknown field; there are: for",
         ]
     );
@@ -97,7 +97,7 @@ fn what_can_be_read_is_still_checked() {
         "limit": { "attempts": 0 },
     });
     assert_eq!(refusals(&policy), ["limit.attempts: must be between 1 and 10000; it is 0"]);
-    assert_eq!(refusals(&json!([])), ["policy: expected an object"]);
+    assert_eq!(refusals(&json!([])), ["policy: expected a JSON object"]);
 }
 
 #[test]
@@ -107,6 +107,7 @@ fn a_misplaced_or_misspelt_field_is_refused_with_the_one_that_was_meant() {
         policy[field] = json!(5);
         refusals(&policy)
     };
+    assert_eq!(with("maxAttempts"), ["maxAttempts: unknown field; did you mean \"limit.attempts\"?"]);
     assert_eq!(with("attempts"), ["attempts: unknown field; did you mean \"limit.attempts\"?"]);
     assert_eq!(with("retry_after"), ["retry_after: unknown field; did you mean \"retryAfter\"?"]);
     let policy = json!({ "name": "mine", "schedule": { "type": "list", "delay": ["1s"] } });
@@ -123,12 +124,12 @@ fn what_is_too_much_is_said_to_be_too_much() {
     for percent in [101, 500] {
         assert_eq!(
             with("jitter", json!({ "type": "addPercent", "percent": percent })),
-            [format!("jitter.percent: {percent} % is more than 100 %")]
+            ["jitter.percent: must be a whole number from 0 to 100"]
         );
     }
     assert_eq!(
         with("schedule", json!({ "type": "list", "delays": ["99999999999999d"] })),
-        ["schedule.delays[0]: is too long: at most 30d is allowed"]
+        ["schedule.delays[0]: is too long"]
     );
     assert_eq!(
         with("timeouts", json!({ "total": "0s" })),
@@ -136,7 +137,7 @@ fn what_is_too_much_is_said_to_be_too_much() {
     );
     assert_eq!(
         with("limit", json!({ "attempts": 5_000_000_000_u64 })),
-        ["limit.attempts: 5000000000 is too large"]
+        ["limit.attempts: must be a whole number from 0 to 4294967295"]
     );
 }
 
@@ -153,4 +154,36 @@ fn a_status_that_http_does_not_have_is_no_success_of_a_given_policy_but_a_stored
         "success: statuses lie between 100 and 599; 700 would never be a success"
     );
     assert!(Policy::from_json(&policy).is_ok());
+}
+
+#[test]
+fn a_field_of_another_form_and_a_form_that_there_is_not_are_refused() {
+    let with = |gate: Value| {
+        refusals(&json!({ "name": "mine", "schedule": { "type": "list", "delays": ["1s"] }, "gate": gate }))
+    };
+    let over = json!({ "type": "delayOver", "threshold": "5s", "longest": "1m", "inARow": 5 });
+    assert_eq!(with(over), ["gate.inARow: unknown field; there are: type, threshold, longest"]);
+    assert_eq!(with(json!({ "longest": "1m" })), ["gate.type: this field is required"]);
+    assert_eq!(
+        with(json!({ "type": "apar" })),
+        ["gate.type: must be `apart` or `hostFailures` or `delayOver`, not `apar`"]
+    );
+}
+
+#[test]
+fn what_is_null_is_as_in_standard_but_for_what_null_turns_off() {
+    let policy = json!({
+        "name": "mine",
+        "schedule": { "type": "exponential", "base": "1s", "cap": "1h" },
+        "jitter": null,
+        "limit": null,
+        "timeouts": { "connect": null },
+        "success": null,
+        "retryAfter": null,
+        "probe": null,
+    });
+    let (policy, standard) = (Policy::from_json(&policy).expect("a policy"), builtin_policy("standard"));
+    assert_eq!((policy.jitter, policy.limit), (standard.jitter, standard.limit));
+    assert_eq!((policy.timeouts, &policy.success), (standard.timeouts, &standard.success));
+    assert_eq!((policy.retry_after.statuses.is_empty(), policy.probe), (true, None));
 }
