@@ -285,6 +285,13 @@ pub struct FailedEndpoints {
     pub endpoints: u64,
 }
 
+/// When the first client certificate of an organization expires, of endpoints that are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiringCertificate {
+    pub org: OrgId,
+    pub at: Timestamp,
+}
+
 /// What waits for some endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingLanes {
@@ -321,6 +328,10 @@ contract! {
 
             /// How many endpoints each organization has that are given up: failed, or gone.
             background_read failed_endpoints() -> Vec<FailedEndpoints> = |reading| organizations::failed(reading);
+
+            /// When the first client certificate of each organization expires.
+            background_read expiring_certificates() -> Vec<ExpiringCertificate>
+                = |reading| organizations::expiring_certificates(reading);
 
             /// What waits for the endpoints after this one.
             walk waiting_lanes(

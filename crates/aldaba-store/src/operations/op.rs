@@ -109,6 +109,7 @@ impl Op {
                 Change::EndPortalTokens { cuts, .. } => cuts.len().max(1),
                 Change::Reschedule { deliveries } => deliveries.len().max(1),
                 Change::WriteAlerts { fired, resolved, .. } => (fired.len() + resolved.len()).max(1),
+                Change::WritePendingAlerts { pending, over, .. } => (pending.len() + over.len()).max(1),
                 Change::SettleEndpointAlerts { endpoints, .. } => endpoints.len().max(1),
                 Change::SequenceDue { limit, .. } => (*limit).max(1),
                 _ => 1,

@@ -2,8 +2,10 @@
 
 use crate::{
     Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice,
-    NoticeNumber, OwnPolicy, OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
+    NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry, Replay, RevokedToken,
+    Source,
 };
+use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{
     AlertId, ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
 };
@@ -67,6 +69,8 @@ pub enum Change {
         endpoint: EndpointId,
         was: Vec<u8>,
         sealed: Vec<u8>,
+        /// When the first certificate among the new ones expires.
+        certificate_expires_at: Option<Timestamp>,
         at: Timestamp,
         idempotency: Option<IdempotencyKey>,
         notices: Vec<Notice>,
@@ -182,6 +186,12 @@ pub enum Change {
         resolved: Vec<(AlertId, Timestamp)>,
         notices: Vec<Notice>,
         mails: Vec<NewMail>,
+    },
+    /// Since when rules are beyond their thresholds that do not fire yet. `judged_at`: when somebody has looked last.
+    WritePendingAlerts {
+        pending: Vec<PendingAlert>,
+        over: Vec<(OrgId, AlertRule)>,
+        judged_at: Timestamp,
     },
     /// The alerts of those of these endpoints are resolved that are well under the rules in force: the rules may have changed
     /// since they fired.

@@ -89,7 +89,7 @@ statements! {
          WHERE id = ?1 AND app = ?2 AND direct = 0 AND {NOT_DELETED}"
     );
     REPLACE_SECRETS = format!(
-        "UPDATE endpoint SET sealed = ?4, updated_at = ?5
+        "UPDATE endpoint SET sealed = ?4, updated_at = ?5, certificate_expires_at = ?6
          WHERE id = ?1 AND app = ?2 AND direct = 0 AND sealed = ?3 AND {NOT_DELETED}"
     );
     UID_TAKEN = "SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2 AND id <> ?3";
@@ -225,10 +225,11 @@ pub(crate) fn replace_secrets(
     tx: &dyn Transaction,
     app: AppId,
     endpoint: EndpointId,
-    (was, sealed): (&[u8], &[u8]),
+    (was, sealed, certificate_expires_at): (&[u8], &[u8], Option<Timestamp>),
     at: Timestamp,
 ) -> Result<Changed> {
-    if tx.execute(&REPLACE_SECRETS, values![endpoint, app, was, sealed, at])? == 0 {
+    let replaced = values![endpoint, app, was, sealed, at, certificate_expires_at];
+    if tx.execute(&REPLACE_SECRETS, replaced)? == 0 {
         let there = tx.exists(&OWN, values![endpoint, app])?;
         return Ok(if there { Changed::Stale } else { Changed::NotFound });
     }
