@@ -5,10 +5,10 @@ use super::{Alerting, BATCH, Remembered};
 use aldaba_delivery::alert::{AlertRule, AlertState};
 use aldaba_delivery::{OrgId, Timestamp};
 use aldaba_store::{Change, Error, PendingAlert};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What the store has of them.
-pub(super) type StoredPending = HashMap<(OrgId, AlertRule), PendingAlert>;
+pub(super) type StoredPending = BTreeMap<(OrgId, AlertRule), PendingAlert>;
 
 impl Alerting {
     /// What was pending when the last process ended. What fires is known already.
