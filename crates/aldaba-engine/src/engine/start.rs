@@ -267,7 +267,8 @@ impl Engine {
         if let Some(interval) = options.store_watch_interval {
             let (store, inbox, statistics) = (store.clone(), inbox.clone(), statistics.clone());
             let certificates = options.certificates.clone();
-            background.start(StoreWatch { store, inbox, statistics, certificates, interval });
+            let vault = resender.vault.clone();
+            background.start(StoreWatch { store, inbox, statistics, certificates, vault, interval });
         }
         let measurements = Arc::new(EngineMeasurements {
             statistics: statistics.clone(),

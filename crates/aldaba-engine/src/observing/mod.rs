@@ -1,6 +1,7 @@
 //! What happens, in numbers: for alerts, pages and metrics. Nothing here reads the store when it is asked: the store counts in
 //! memory what it commits, and a background task looks at the rest now and then.
 
+mod certificate_dates;
 mod certificates;
 mod statistics;
 mod store_watch;

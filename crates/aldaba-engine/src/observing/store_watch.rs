@@ -1,8 +1,10 @@
 //! Looks now and then at what nothing counts: endpoints that have failed, client certificates, the oldest delivery, the dead
 //! letter, and the scheduler. So a question for these numbers reads nothing.
 
+use super::certificate_dates::date_certificates;
 use super::certificates::{CertificateExpiries, CertificateKind};
 use super::statistics::Statistics;
+use crate::Vault;
 use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Inbox, SchedulingQuestion};
 use aldaba_delivery::{OrgId, Reason, Timestamp};
@@ -71,6 +73,7 @@ pub(crate) struct StoreWatch {
     pub(crate) inbox: Inbox,
     pub(crate) statistics: Statistics,
     pub(crate) certificates: CertificateExpiries,
+    pub(crate) vault: Vault,
     pub(crate) interval: Duration,
 }
 
@@ -111,6 +114,7 @@ impl StoreWatch {
     async fn look(&self) -> Result<(), Error> {
         let failed = self.store.failed_endpoints().await?;
         let failed = failed.into_iter().map(|failed| (failed.org, failed.endpoints)).collect();
+        date_certificates(&*self.store, &self.vault).await?;
         let certificates = self.store.expiring_certificates().await?;
         let certificates: BTreeMap<_, _> =
             certificates.into_iter().map(|first| (first.org, first.at)).collect();

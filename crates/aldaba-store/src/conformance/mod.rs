@@ -261,6 +261,7 @@ macro_rules! conformance_tests {
             organizations::endpoints_that_are_given_up_are_counted_by_organization,
             organizations::endpoints_of_a_deleted_application_have_not_failed_and_show_no_certificate,
             organizations::the_first_client_certificate_of_each_organization_is_found,
+            organizations::a_certificate_is_dated_while_its_secrets_are_still_those,
             organizations::what_a_person_ends_has_not_failed,
             organizations::the_oldest_waiting_delivery_is_found_tried_or_not,
             organizations::what_is_scheduled_or_held_is_counted_apart_from_what_could_be_sent,

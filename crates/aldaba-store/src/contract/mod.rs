@@ -92,9 +92,9 @@ pub use mail::{
 };
 pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
-    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, DeadLetterCounts, ExpiringCertificate,
-    FailedEndpoints, LATENCY_MILLIS, OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics,
-    WaitingLanes,
+    ATTEMPT_MILLIS, CertificateDate, CountKind, CountedSpans, CountedTimes, DeadLetterCounts,
+    ExpiringCertificate, FailedEndpoints, LATENCY_MILLIS, OrganizationCounts, OrganizationCountsQuery,
+    OrganizationStatistics, SealedSecrets, WaitingLanes,
 };
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,

@@ -1,7 +1,7 @@
 //! What is counted of an organization: by minute and by hour in the store, and the newest of it in memory.
 
-use crate::operations::organizations;
-use aldaba_delivery::{EndpointId, OrgId, Reason, Timestamp};
+use crate::operations::{endpoint, organizations};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -292,6 +292,23 @@ pub struct ExpiringCertificate {
     pub at: Timestamp,
 }
 
+/// The secrets of an endpoint, as they are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedSecrets {
+    pub endpoint: EndpointId,
+    pub app: AppId,
+    pub sealed: Vec<u8>,
+}
+
+/// When the client certificate in some secrets expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateDate {
+    pub endpoint: EndpointId,
+    /// The secrets, sealed: the fence.
+    pub of: Vec<u8>,
+    pub expires_at: Timestamp,
+}
+
 /// What waits for some endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingLanes {
@@ -328,6 +345,10 @@ contract! {
 
             /// How many endpoints each organization has that are given up: failed, or gone.
             background_read failed_endpoints() -> Vec<FailedEndpoints> = |reading| organizations::failed(reading);
+
+            /// The secrets of endpoints, by id.
+            background_read sealed_secrets(after: Option<EndpointId>, limit: usize) -> Vec<SealedSecrets>
+                = |reading| endpoint::sealed_secrets(reading, after, limit);
 
             /// When the first client certificate of each organization expires.
             background_read expiring_certificates() -> Vec<ExpiringCertificate>

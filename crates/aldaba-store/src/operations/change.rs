@@ -75,6 +75,7 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
             let make = || endpoint::replace_secrets(tx, *app, *endpoint, (was, sealed, *expiry), *at);
             once(app.as_bytes(), idempotency, endpoint.as_bytes(), &make)
         }
+        Change::DateCertificates { dates } => endpoint::date_certificates(tx, dates),
         Change::StartReplay { replay: new, idempotency } => {
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &|| replay::create(tx, new))
         }

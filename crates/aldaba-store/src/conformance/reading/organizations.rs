@@ -3,9 +3,9 @@
 use crate::conformance::scene::{ask, made};
 use crate::conformance::{Scene, at};
 use crate::{
-    Change, CountKind, CountedSpans, DeadLetterCounts, Endpoint, ExpiringCertificate, FailedEndpoints, Fence,
-    ManualRecord, NewAttempt, OrganizationCounts, OrganizationCountsQuery, Record, Store, Trigger,
-    WaitingLanes,
+    CertificateDate, Change, CountKind, CountedSpans, DeadLetterCounts, Endpoint, ExpiringCertificate,
+    FailedEndpoints, Fence, ManualRecord, NewAttempt, OrganizationCounts, OrganizationCountsQuery, Record,
+    Store, Trigger, WaitingLanes,
 };
 use aldaba_delivery::{Ending, EndpointId, Health, HealthStatus, OrgId, Reason, Timestamp, Transition};
 use std::sync::Arc;
@@ -172,6 +172,32 @@ pub async fn the_first_client_certificate_of_each_organization_is_found(store: A
     let gone = Change::DeleteEndpoint { app, endpoint: third, at: at(9), notices: Vec::new() };
     assert!(scene.change(gone).await.is_change());
     assert_eq!(found().await, []);
+}
+
+pub async fn a_certificate_is_dated_while_its_secrets_are_still_those(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(3).await;
+    let mut secrets = scene.store.sealed_secrets(None, 2).await.unwrap();
+    let last = secrets.last().map(|last| last.endpoint);
+    secrets.extend(scene.store.sealed_secrets(last, 2).await.unwrap());
+    let found: Vec<_> = secrets.iter().map(|secrets| (secrets.app, secrets.endpoint)).collect();
+    let mut all: Vec<_> =
+        tenant.endpoints.iter().map(|endpoint| (tenant.application.id, endpoint.id)).collect();
+    all.sort_unstable();
+    assert_eq!(found, all);
+    let date = |number: usize, second| CertificateDate {
+        endpoint: secrets[number].endpoint,
+        of: secrets[number].sealed.clone(),
+        expires_at: at(second),
+    };
+    // Somebody gives the first one another certificate meanwhile.
+    show_certificate(&scene, secrets[0].endpoint, Some(at(80))).await;
+    let dates = vec![date(0, 20), date(1, 90)];
+    assert_eq!(scene.change(Change::DateCertificates { dates }).await, made());
+    let first = |second| [ExpiringCertificate { org: scene.org, at: at(second) }];
+    assert_eq!(scene.store.expiring_certificates().await.unwrap(), first(80));
+    show_certificate(&scene, secrets[0].endpoint, None).await;
+    assert_eq!(scene.store.expiring_certificates().await.unwrap(), first(90));
 }
 
 /// Gives an endpoint another client certificate, or takes it away.

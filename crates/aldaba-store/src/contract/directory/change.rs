@@ -1,9 +1,9 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice,
-    NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry, Replay, RevokedToken,
-    Source,
+    Alert, ApiKey, Application, CertificateDate, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail,
+    Notice, NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry, Replay,
+    RevokedToken, Source,
 };
 use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{
@@ -74,6 +74,10 @@ pub enum Change {
         at: Timestamp,
         idempotency: Option<IdempotencyKey>,
         notices: Vec<Notice>,
+    },
+    /// When client certificates expire, of endpoints whose secrets are still those.
+    DateCertificates {
+        dates: Vec<CertificateDate>,
     },
     /// Its steps follow, until it is over. An application has [`Replay::MAX_RUNNING`] at most.
     StartReplay {
