@@ -25,7 +25,7 @@ const WHOLE_TABLES: [&str; 15] = [
     "FROM api_key ORDER BY id",
     // All of an index that has only these.
     "FROM endpoint WHERE health_status >= 1",
-    "FROM endpoint WHERE certificate_expires_at IS NOT NULL",
+    "WHERE certificate_expires_at IS NOT NULL",
     "FROM event_type ORDER BY org, name",
     "FROM gate",
     "FROM policy ORDER BY org, name",

@@ -85,10 +85,10 @@ fn a_full_disk_is_an_alert_before_and_while_no_messages_are_accepted_here_and_in
         ("ALDABA_RESERVE_BYTES", "8388608"),
         IDLE,
     ];
-    let _server = Server::start_with(&data, address, &settings);
+    let serve = || Server::start_with(&data, address, &settings);
     let changes =
         [("< 1073741824\n", &*format!("< {warned}\n")), ("< 1342177280 and", &*format!("< {resolved} and"))];
-    let mut watch = Watch::start(folder.path(), address, &DISK, &changes);
+    let (mut watch, _server) = Watch::start(folder.path(), address, &DISK, &changes, serve);
     let mut client = Client::connect(address, &user).expect("the server listens");
     let app = client.post("/app", None, r#"{"name": "a"}"#).expect("an answer").body["id"].clone();
     let path = format!("/app/{}/msg", app.as_str().expect("an id"));
@@ -116,8 +116,8 @@ fn a_clock_that_is_not_trusted_is_an_alert_until_the_operator_trusts_it_here_and
     let before = SteppedClock::new(Arc::new(SystemClock::new()), ago);
     InProcess::start(&data, free_address(), Arc::new(before)).stop();
     let address = free_address();
-    let _server = Server::start_with(&data, address, &[("ALDABA_ALERT_INTERVAL_SECONDS", "1")]);
-    let mut watch = Watch::start(folder.path(), address, &CLOCK, &[]);
+    let serve = || Server::start_with(&data, address, &[("ALDABA_ALERT_INTERVAL_SECONDS", "1")]);
+    let (mut watch, _server) = Watch::start(folder.path(), address, &CLOCK, &[], serve);
     watch.all_fire();
     let trusted =
         Command::new(env!("CARGO_BIN_EXE_aldaba")).args(["clock", "trust", "--data"]).arg(&data).output();
@@ -131,8 +131,8 @@ fn a_clock_that_is_not_trusted_is_an_alert_until_the_operator_trusts_it_here_and
 fn a_task_that_panics_is_an_alert_until_it_has_run_well_here_and_in_prometheus() {
     let folder = tempfile::tempdir().expect("a folder");
     let (address, clock) = (free_address(), Arc::new(HurriedClock::default()));
-    let server = InProcess::start(&folder.path().join("data"), address, clock.clone());
-    let mut watch = Watch::start(folder.path(), address, &TASK, &[]);
+    let serve = || InProcess::start(&folder.path().join("data"), address, clock.clone());
+    let (mut watch, server) = Watch::start(folder.path(), address, &TASK, &[], serve);
     // No task of the server panics if nothing is wrong with it: this one is of a program around it.
     server.panic_once();
     watch.all_fire();
@@ -148,8 +148,8 @@ fn a_client_certificate_near_its_end_is_an_alert_until_it_is_replaced_here_and_i
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let (address, user) = (free_address(), token(&data));
-    let _server = Server::start_with(&data, address, &[("ALDABA_ALERT_INTERVAL_SECONDS", "1"), IDLE]);
-    let mut watch = Watch::start(folder.path(), address, &CERTIFICATE, &[]);
+    let serve = || Server::start_with(&data, address, &[("ALDABA_ALERT_INTERVAL_SECONDS", "1"), IDLE]);
+    let (mut watch, _server) = Watch::start(folder.path(), address, &CERTIFICATE, &[], serve);
     let mut client = Client::connect(address, &user).expect("the server listens");
     let mut post = |path: &str, body: serde_json::Value| {
         let made = client.post(path, None, &body.to_string()).expect("an answer").body;

@@ -38,9 +38,12 @@ impl Prometheus {
             .spawn()
             .expect("`cargo xtask alerts` installs Prometheus");
         let prometheus = Self { child, address };
-        let scrapes = || prometheus.query("up == 1").as_array().is_some_and(|found| !found.is_empty());
-        assert!(wait_at_most(LIMIT, scrapes), "Prometheus does not scrape the server");
+        assert!(wait_at_most(LIMIT, || prometheus.now() > 0), "Prometheus does not answer");
         prometheus
+    }
+
+    pub(crate) fn scrapes(&self) -> bool {
+        self.query("up == 1").as_array().is_some_and(|found| !found.is_empty())
     }
 
     fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Value {

@@ -111,9 +111,9 @@ fn a7_and_d10_every_rule_fires_and_is_resolved_in_an_outage_here_and_in_promethe
         // A connection of the script may wait for long between two requests.
         ("ALDABA_HEADER_SECONDS", "600"),
     ];
-    let _server = Server::start_with(&data, address, &settings);
+    let serve = || Server::start_with(&data, address, &settings);
+    let (mut watch, _server) = Watch::start(folder.path(), address, &RULES, &CHANGES, serve);
     let mut outage = Outage { client: Client::connect(address, &user).expect("the server listens") };
-    let mut watch = Watch::start(folder.path(), address, &RULES, &CHANGES);
 
     let (status, slow) = (Arc::new(AtomicU16::new(500)), Arc::new(AtomicBool::new(true)));
     let said = status.clone();

@@ -23,17 +23,21 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches these rules. `changes`: texts in Prometheus's rules, and those of the server's settings.
-    pub(crate) fn start(
+    /// Watches these rules of a server, which is started when Prometheus is there: a rule may fire at once. `changes`: texts in
+    /// Prometheus's rules, and those of the server's settings.
+    pub(crate) fn start<S>(
         folder: &Path,
         address: SocketAddr,
         rules: &'static [&'static str],
         changes: &[(&str, &str)],
-    ) -> Self {
+        serve: impl FnOnce() -> S,
+    ) -> (Self, S) {
         let prometheus = Prometheus::start(folder, address, changes);
+        let (began, server) = (prometheus.now(), serve());
+        assert!(wait_at_most(LIMIT, || prometheus.scrapes()), "Prometheus does not scrape the server");
         let token = operator_token(&folder.join("data"));
         let operator = Client::connect(address, &token).expect("the server listens");
-        Self { operator, began: prometheus.now(), prometheus, rules }
+        (Self { operator, prometheus, began, rules }, server)
     }
 
     pub(crate) fn alerts(&mut self) -> Alerts {
