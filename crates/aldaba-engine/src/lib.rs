@@ -65,7 +65,7 @@ pub use mailing::{
     MailOptions, MailScope, MailTexts, MailTransport, OPERATOR_INTERVAL, OutgoingMail, SendingMail, escaped,
     one_line, test_mail, texts,
 };
-pub use observing::{SchedulerLoad, Scope, Statistics, StoreView, WindowCounts};
+pub use observing::{CertificateExpiries, CertificateKind, SchedulerLoad, Scope, Statistics, WindowCounts};
 pub use options::{MAX_GATES, MAX_GATES_PER_ORGANIZATION, Options, REQUESTS_PER_ORIGIN};
 pub use replaying::{
     MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend, ReplayCount, Replays, ResendError,

@@ -1,5 +1,5 @@
+use crate::observing::CertificateExpiries;
 use crate::scheduling::GateLimits;
-use aldaba_delivery::Timestamp;
 use aldaba_delivery::alert::AlertRules;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +64,8 @@ pub struct Options {
     pub clock_record_interval: Duration,
     pub quotas: crate::Quotas,
     pub alert_rules: Arc<AlertRules>,
-    /// When the first of the issuers that the operator trusts besides the public ones expires.
-    pub issuers_expire_at: Option<Timestamp>,
+    /// When certificates expire. The engine adds those of endpoints.
+    pub certificates: CertificateExpiries,
     /// How often the alert rules are judged.
     pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
@@ -109,7 +109,7 @@ impl Default for Options {
             clock_record_interval: Duration::from_secs(60),
             quotas: crate::Quotas::default(),
             alert_rules: Arc::default(),
-            issuers_expire_at: None,
+            certificates: CertificateExpiries::default(),
             alert_interval: Duration::from_secs(15),
             commit_timeout: None,
             traces: crate::TraceOptions::default(),

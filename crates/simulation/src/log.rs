@@ -5,7 +5,7 @@ mod inbound;
 pub use inbound::{Heard, InboundRequest, Said, SourceAction, SourceCommit};
 
 use aldaba_delivery::{
-    AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, Timestamp, Transition,
+    AppId, EndpointId, FailureKind, GateKey, Health, MessageId, Ordering, OrgId, Timestamp, Transition,
 };
 use aldaba_store::{DeliveryStatus, NewAttempt, Recorded, RemovedCounts, Seq, Trigger};
 use bytes::Bytes;
@@ -115,8 +115,10 @@ pub struct Hold {
 pub struct AcceptCommit {
     pub step: Step,
     pub at: Timestamp,
+    pub org: OrgId,
     pub app: AppId,
     pub message: MessageId,
+    pub created_at: Timestamp,
     /// The endpoints that subscribed to it at that moment.
     pub wanted: Vec<EndpointId>,
     /// Those of them that were off at that moment, and skip.

@@ -105,6 +105,8 @@ pub enum Sabotage {
     LoseCounts,
     /// Messages of a later commit are not added to the count of their day: quotas.
     LoseQuotas,
+    /// What a later commit counts as delivered is not added to the minute of the organization: organizations.
+    LoseOrganizationCounts,
 }
 
 impl Sabotage {
@@ -170,6 +172,11 @@ impl Sabotage {
             Self::LoseQuotas => {
                 &[(ANY, "count = message_count.count + excluded.count", "count = message_count.count")]
             }
+            Self::LoseOrganizationCounts => &[(
+                "INSERT INTO organization_minute",
+                " delivered = organization_minute.delivered + excluded.delivered",
+                " delivered = organization_minute.delivered",
+            )],
             // Beyond a cursor only, or a lane would read the same rows again and again.
             Self::RaiseTheDead => &[(DUE, "state = 0", "(state = 0 OR state = 1 AND ?2 > 0)")],
             Self::HideRow => &[(DUE, "state = 0", "state = 0 AND seq % 5 <> 0")],

@@ -111,4 +111,5 @@ planted! {
     news_of_an_application_out_of_order_is_caught: MixNews by "I5";
     attempts_that_are_not_counted_are_caught: LoseCounts by "counters";
     lost_counts_of_quotas_are_caught: LoseQuotas by "quotas";
+    lost_counts_of_organizations_are_caught: LoseOrganizationCounts by "organizations";
 }

@@ -2,11 +2,16 @@
 
 use aldaba_delivery::{Ordering, Timestamp};
 use aldaba_engine::Options;
+use aldaba_store::Recorded;
 use simulation::checks::verdict;
+use simulation::log::{Log, RecordCommit};
 use simulation::receiver::{Mood, Spell};
 use simulation::run::play;
 use simulation::scenario::{Door, EventPlan, LifePlan, Order, PlannedEnd, Scenario, What};
 use simulation::store::{Faults, Span};
+use simulation::world::World;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One endpoint, and nothing goes wrong but for what a test adds.
@@ -115,22 +120,46 @@ fn deliveries_of_a_deleted_application_end_before_they_are_due() {
     assert_kept(leaving());
 }
 
+/// One life of so long after the set-up, ended by a crash, and the next one.
+fn crashing_after(length: Duration) -> Arc<World> {
+    let mut scenario = leaving();
+    let downtime = Duration::from_secs(60);
+    scenario.lives = vec![LifePlan { length, end: PlannedEnd::Kill, crash: None, downtime }];
+    play(scenario, false)
+}
+
+/// The deliveries that ended in a life. What another search has ended before is passed over.
+fn ended_in(log: &Log, life: usize) -> impl Iterator<Item = &RecordCommit> {
+    log.records.iter().filter(move |record| record.life == life && record.result == Recorded::Applied)
+}
+
+/// The same run up to the crash shows when what waits ends: how long that takes, and from when on, changes with every other use of
+/// the store.
 #[test]
 fn deliveries_of_a_deleted_application_end_after_a_crash() {
-    // At some of these moments the deletion is on disk, and only a part of what waits has ended.
-    let mut between = 0;
-    for length in (64_980..65_020).map(Duration::from_millis) {
-        let mut scenario = leaving();
-        let downtime = Duration::from_secs(60);
-        scenario.lives = vec![LifePlan { length, end: PlannedEnd::Kill, crash: None, downtime }];
-        let world = play(scenario, true);
+    let whole = Duration::from_secs(100);
+    let world = crashing_after(whole);
+    let (ends, set_up) = {
+        let log = world.log.lock();
+        let ends: BTreeSet<_> = ended_in(&log, 0).map(|record| record.at).collect();
+        (ends, log.lives[0].ended.before(whole))
+    };
+    let ends: Vec<_> = ends.into_iter().collect();
+    let moment = Duration::from_millis(1);
+    let between = ends.windows(2).filter(|pair| pair[0] + moment < pair[1]).map(|pair| pair[0]);
+    let between: Vec<_> = between.collect();
+    assert!(!between.is_empty(), "no crash can come between: {ends:?}");
+    for end in between {
+        let world = crashing_after(end.since(set_up) + moment);
         let violations: Vec<_> = verdict(&world).iter().map(ToString::to_string).collect();
         assert!(violations.is_empty(), "{}", violations.join("\n"));
         let log = world.log.lock();
-        let ended = |life: usize| log.records.iter().filter(|record| record.life == life).count();
-        between += usize::from(ended(0) > 0 && ended(1) > 0);
+        let (before, after) = (ended_in(&log, 0).count(), ended_in(&log, 1).count());
+        assert!(
+            before > 0 && after > 0,
+            "after {end:?} of {ends:?}: {before} before the crash, {after} after it"
+        );
     }
-    assert!(between > 0, "no crash came between");
 }
 
 /// Two searches for what is past its stop date overlap: one ends the head of an ordered endpoint, which blocks it. The other

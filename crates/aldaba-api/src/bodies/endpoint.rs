@@ -298,6 +298,8 @@ response! {
     Certificate "CertificateOut" of CertificateView {
         /// Its digest.
         required certificate_sha256: String;
+        /// When it or one of its issuers' certificates expires.
+        nullable expires_at: Timestamp = moment();
     }
 }
 

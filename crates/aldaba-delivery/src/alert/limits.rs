@@ -87,8 +87,8 @@ pub enum AlertRulesError {
     NoHold(AlertRule),
     #[error("{0}: `{1}` is not understood; expected `for`, `over` or `resolve`")]
     Word(AlertRule, String),
-    #[error("{0}: can be turned off, but has no other threshold")]
-    Switch(AlertRule),
+    #[error("{0}: has no other threshold; write `{0} {1} {2}` with `for`, or `{0} off`")]
+    Switch(AlertRule, &'static str, String),
 }
 
 impl AlertRules {
@@ -155,13 +155,15 @@ fn parse_one(part: &str) -> Result<(AlertRule, Option<AlertLimits>), AlertRulesE
     let form = || AlertRulesError::Form(rule, sign, usual.clone());
     let threshold = match (words.next(), words.next()) {
         (Some("off"), None) => return Ok((rule, None)),
-        (Some(_), Some(_)) | (None, _) if rule.is_switch() => return Err(AlertRulesError::Switch(rule)),
         (Some(given @ (">" | "<")), Some(_)) if given != sign => {
             return Err(AlertRulesError::WrongSide(rule, sign, usual));
         }
         (Some(given), Some(number)) if given == sign => number.parse::<f64>().map_err(|_| form())?,
         _ => return Err(form()),
     };
+    if rule.is_switch() && threshold.to_bits() != defaults.threshold.to_bits() {
+        return Err(AlertRulesError::Switch(rule, sign, usual));
+    }
     let (least, most) = rule.threshold_range();
     if !(least..=most).contains(&threshold) {
         let (given, least, most) = (threshold.to_string(), least.to_string(), most.to_string());
@@ -263,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_with_two_states_takes_another_time_before_it_fires() {
+        let limits = |text: &str, rule| AlertRules::parse(text).unwrap().limits(rule);
+        let waits = limits("not-accepting < 1 for 5s", AlertRule::NotAccepting).unwrap();
+        assert_eq!((waits.threshold, waits.resolve, waits.hold), (1.0, 1.0, Duration::from_secs(5)));
+        assert_eq!(limits("clock-not-trusted off", AlertRule::ClockNotTrusted), None);
+    }
+
+    #[test]
     fn the_alert_about_the_disk_comes_before_messages_are_refused() {
         let disk = |text: &str, low: u64| {
             let rules = AlertRules::parse(text).unwrap().with_low_space(low << 30);
@@ -306,7 +316,11 @@ mod tests {
         assert!(refusal("queue-length > 5 resolve 6").contains("good side of the threshold 5"));
         assert!(refusal("delivery-success-rate < 0.9 resolve 0.8").contains("good side"));
         assert!(refusal("queue-length > 5 until 6").contains("expected `for`, `over` or `resolve`"));
-        assert!(refusal("clock-not-trusted < 5").contains("can be turned off"));
+        assert_eq!(
+            refusal("clock-not-trusted < 5"),
+            "clock-not-trusted: has no other threshold; write `clock-not-trusted < 1` with `for`, or `clock-not-trusted off`"
+        );
+        assert!(refusal("not-accepting").contains("such as `not-accepting < 1` or `not-accepting off`"));
         assert!(refusal("queue-length > 5; queue-length > 6").contains("name each rule once"));
     }
 }

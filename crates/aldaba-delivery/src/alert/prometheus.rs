@@ -15,7 +15,7 @@ impl AlertRule {
             Self::QueueLength => format!("{metric} - webhook_queue_deferred"),
             Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
             Self::TaskRestarting => format!("sum without (state) ({metric}{{state=\"restarting\"}})"),
-            Self::CertificateExpiring => format!("{metric} - time()"),
+            Self::CertificateExpiring => format!("min without (kind) ({metric}) - time()"),
             _ => metric.to_owned(),
         })
     }

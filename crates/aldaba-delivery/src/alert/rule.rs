@@ -153,7 +153,7 @@ impl AlertRule {
             Self::NotAccepting => "aldaba_accepting",
             Self::TaskRestarting => "aldaba_background_tasks",
             Self::ClockNotTrusted => "aldaba_clock_trusted",
-            Self::CertificateExpiring => "aldaba_ca_file_expiry_timestamp_seconds",
+            Self::CertificateExpiring => "aldaba_certificate_expiry_timestamp_seconds",
         })
     }
 
@@ -195,8 +195,7 @@ impl AlertRule {
             | Self::DiskSpace
             | Self::NotAccepting
             | Self::TaskRestarting
-            | Self::ClockNotTrusted
-            | Self::CertificateExpiring => &[AlertScope::Server],
+            | Self::ClockNotTrusted => &[AlertScope::Server],
             _ => &[AlertScope::Server, AlertScope::Organization],
         }
     }

@@ -115,8 +115,8 @@ impl AlertTexts {
                 "Si el reloj de la máquina es de fiar (1) o no (0)",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Time until the first certificate of `ca_file` expires",
-                "Tiempo hasta que caduca el primer certificado de `ca_file`",
+                "Time until the first certificate expires",
+                "Tiempo hasta que caduca el primer certificado",
             ),
         }
     }
@@ -186,8 +186,8 @@ impl AlertTexts {
                 "Ponga en hora el reloj de la máquina. Si está bien, ejecute `aldaba clock trust`. Hasta entonces no se borra nada y nada termina por tiempo.",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Put the successor of the certificate into the file of the setting `ca_file` and restart the server, before deliveries fail.",
-                "Ponga el certificado que lo sustituye en el fichero del ajuste `ca_file` y reinicie el servidor, antes de que fallen las entregas.",
+                "Replace it before deliveries fail. A client certificate of an endpoint: GET …/endpoint/{id}/mtls says when it expires, and PUT replaces it. One of the setting `ca_file`: put its successor into the file, and restart the server. The metric says which kind it is.",
+                "Sustitúyalo antes de que fallen las entregas. El certificado de cliente de un endpoint: GET …/endpoint/{id}/mtls dice cuándo caduca, y PUT lo cambia. Uno del ajuste `ca_file`: ponga su sucesor en el fichero y reinicie el servidor. La métrica dice de qué tipo es.",
             ),
         }
     }

@@ -1,10 +1,11 @@
-//! What the rules are judged by.
+//! What the rules compare: the alerts judge by it, and `/metrics` shows it.
 
 use crate::housekeeping::background::Background;
-use crate::{ClockTrust, Scope, Statistics, WindowCounts};
-use aldaba_delivery::alert::{AlertLimits, AlertRule, Measured, Sample};
+use crate::{CertificateExpiries, CertificateKind, ClockTrust, Scope, Statistics, WindowCounts};
+use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertScope, Measured, Sample};
 use aldaba_delivery::{OrgId, Timestamp};
-use aldaba_store::{CountKind, Store};
+use aldaba_store::{CountKind, RestartedTask, Store};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,8 +24,7 @@ pub(crate) struct EngineMeasurements {
     pub(crate) background: Background,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) trust: ClockTrust,
-    /// When the first of the issuers that the operator trusts expires.
-    pub(crate) issuers_expire_at: Option<Timestamp>,
+    pub(crate) certificates: CertificateExpiries,
 }
 
 impl Measurements for EngineMeasurements {
@@ -55,6 +55,35 @@ impl Measurements for EngineMeasurements {
 }
 
 impl EngineMeasurements {
+    /// What each rule about the whole server compares now, over the window of its metric. What is not known, or has nothing to be
+    /// of, has no entry.
+    pub(crate) fn of_server(&self, now: Timestamp) -> BTreeMap<AlertRule, f64> {
+        let rules = AlertRule::ALL.into_iter().filter(|rule| rule.scopes().contains(&AlertScope::Server));
+        let rules: Vec<_> = rules.map(|rule| (rule, rule.default_limits())).collect();
+        let measured = self.measure(Scope::Server, &rules, now);
+        rules.into_iter().zip(measured).filter_map(|((rule, _), is)| Some((rule, is.value()?))).collect()
+    }
+
+    /// Background tasks that panicked and were restarted lately, with those of the store.
+    pub(crate) fn restarted_tasks(&self) -> Vec<RestartedTask> {
+        let mut tasks = self.background.restarted();
+        tasks.extend(self.store.restarted());
+        tasks
+    }
+
+    fn certificate(&self, scope: Scope, now: Timestamp) -> Measured {
+        let first = match scope {
+            Scope::Organization(org) => self.statistics.first_certificate(org),
+            Scope::Server => {
+                let all = self.certificates.all();
+                // Those of endpoints are known after the first look.
+                all.contains_key(&CertificateKind::Client).then(|| all.into_values().flatten().min())
+            }
+        };
+        let left = |at: Timestamp| Measured::of((at.millis() - now.millis()) as f64 / 1000.0);
+        first.map_or(Measured::Unknown, |first| first.map_or(Measured::Nothing, left))
+    }
+
     /// What is now.
     fn present(&self, rule: AlertRule, scope: Scope, now: Timestamp) -> Measured {
         let switch = |is_good: bool| Measured::of(f64::from(u8::from(is_good)));
@@ -66,21 +95,16 @@ impl EngineMeasurements {
             }
             AlertRule::FailedEndpoints => number(self.statistics.failed_endpoints(scope)),
             AlertRule::OldestWaiting => {
-                let wait = self.statistics.view().oldest_wait(now);
-                Measured::known(wait.map(|wait| wait.as_secs_f64()))
+                Measured::known(self.statistics.oldest_wait().map(|wait| wait.as_secs_f64()))
             }
-            AlertRule::DeadLetterSize => number(self.statistics.view().dead_letter_size()),
-            AlertRule::TaskRestarting => {
-                Measured::of((self.background.restarted().len() + self.store.restarted().len()) as f64)
-            }
+            AlertRule::DeadLetterSize => number(self.statistics.dead_letter_size()),
+            AlertRule::TaskRestarting => Measured::of(self.restarted_tasks().len() as f64),
             AlertRule::ClockNotTrusted => switch(self.trust.state().is_none_or(|state| state.trusted)),
             AlertRule::DiskSpace => number(self.store.disk().free_bytes),
             AlertRule::NotAccepting => {
                 self.statistics.is_accepting(self.store.disk()).map_or(Measured::Unknown, switch)
             }
-            AlertRule::CertificateExpiring => self
-                .issuers_expire_at
-                .map_or(Measured::Nothing, |at| Measured::of((at.millis() - now.millis()) as f64 / 1000.0)),
+            AlertRule::CertificateExpiring => self.certificate(scope, now),
             _ => Measured::Nothing,
         }
     }

@@ -1,12 +1,13 @@
 //! Judges the alert rules: for the whole server and for each organization, from what memory knows.
 //!
 //! A round takes measurements, asks [`AlertState::judge`], and writes what fires or is resolved in one commit with the notices and
-//! mails about it. What fires is read back at the start, so that a restart neither forgets an alert nor tells of it twice. The
-//! time that a value has been beyond its threshold is in memory only. Alerts of single endpoints are not judged here: the store
+//! mails about it. What fires is read back at the start, so that a restart neither forgets an alert nor tells of it twice. So is
+//! what is beyond its threshold, but not for long enough yet. Alerts of single endpoints are not judged here: the store
 //! writes them with the endpoint's health.
 
 mod board;
 mod measurements;
+mod pending;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::{Clock, Entropy, Scope};
 use aldaba_delivery::alert::{AlertLimits, AlertRule, AlertRules, AlertScope, AlertState, AlertTransition};
 use aldaba_delivery::{AlertId, OrgId, Timestamp};
 use aldaba_store::{Alert, Change, Changed, Done, Error, NewMail, Notice, Store};
+use pending::StoredPending;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub(crate) struct AlertMemory {
     has_read: bool,
     /// Those that are pending or firing, by organization; the server's are the management organization's.
     states: HashMap<(OrgId, AlertRule), Remembered>,
+    /// Those that are pending, as the store has them.
+    stored_pending: StoredPending,
     /// Oldest first.
     unwritten: Vec<AlertWrite>,
 }
@@ -128,7 +132,8 @@ impl Alerting {
             self.memory.unwritten.push(write);
         }
         self.show();
-        self.write().await
+        self.write().await?;
+        self.write_pending(now).await
     }
 
     /// Resolves alerts of endpoints that the rules in force no longer have.
@@ -149,7 +154,7 @@ impl Alerting {
         answered.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
-    /// What fired when the last process ended.
+    /// What fired, and what was pending, when the last process ended.
     async fn read(&mut self) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -161,6 +166,7 @@ impl Alerting {
                 self.memory.states.insert((org, rule), Remembered { state, id: Some(id) });
             }
             if is_last {
+                self.read_pending().await?;
                 self.memory.has_read = true;
                 return Ok(());
             }
@@ -251,11 +257,6 @@ impl Alerting {
 
     /// Writes what is not written yet, in order. What fails stays for the next round.
     async fn write(&mut self) -> Result<(), Error> {
-        let surplus = self.memory.unwritten.len().saturating_sub(MAX_UNWRITTEN);
-        if surplus > 0 {
-            self.memory.unwritten.drain(..surplus);
-            tracing::warn!(surplus, "too many alerts could not be stored; these are in the log only");
-        }
         while !self.memory.unwritten.is_empty() {
             let batch = self.memory.unwritten.len().min(BATCH);
             let (mut fired, mut resolved) = (Vec::new(), Vec::new());
@@ -267,7 +268,11 @@ impl Alerting {
                 mails.extend(write.mail);
             }
             let (has_notices, has_mails) = (!notices.is_empty(), !mails.is_empty());
-            self.change(Change::WriteAlerts { fired, resolved, notices, mails }).await?;
+            let written = self.change(Change::WriteAlerts { fired, resolved, notices, mails }).await;
+            if written.is_err() {
+                self.forget_surplus();
+            }
+            written?;
             self.memory.unwritten.drain(..batch);
             if has_notices {
                 self.listeners.notices_pending.notify_one();
@@ -277,6 +282,14 @@ impl Alerting {
             }
         }
         Ok(())
+    }
+
+    fn forget_surplus(&mut self) {
+        let surplus = self.memory.unwritten.len().saturating_sub(MAX_UNWRITTEN);
+        if surplus > 0 {
+            self.memory.unwritten.drain(..surplus);
+            tracing::warn!(surplus, "too many alerts could not be stored; these are in the log only");
+        }
     }
 
     fn show(&self) {

@@ -1,5 +1,7 @@
 //! Rounds against the real store.
 
+mod pending;
+
 use super::*;
 use crate::{Statistics, SystemClock, SystemEntropy};
 use aldaba_delivery::alert::Measured;
@@ -215,13 +217,34 @@ async fn a_restart_resolves_nothing_before_anybody_has_looked() {
         background: crate::Background::new(Arc::new(SystemClock::new())),
         store: stage.store.clone(),
         trust: crate::ClockTrust::default(),
-        issuers_expire_at: None,
+        certificates: crate::CertificateExpiries::default(),
     });
     stage.rounds(90, 120).await;
     assert_eq!(stage.alerts(ORG).await, before);
     statistics.view.lock().seen_at = Some(at(120));
     stage.rounds(120, 135).await;
     assert_eq!(stage.alerts(ORG).await[0].resolved_at, Some(at(120)), "none has failed");
+}
+
+#[tokio::test]
+async fn a_trouble_of_thousands_of_organizations_at_once_loses_no_alert() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stage = Stage::open(folder.path(), "queue-length > 100 for 0s; retry-rate > 0.2 for 0s").await;
+    let orgs: Vec<_> = (0..6_000_u64)
+        .map(|number| {
+            let mut id = [7; 20];
+            id[..8].copy_from_slice(&number.to_be_bytes());
+            OrgId::from_bytes(id)
+        })
+        .collect();
+    for org in &orgs {
+        stage.values.set(*org, AlertRule::QueueLength, 500.0);
+        stage.values.set(*org, AlertRule::RetryRate, 0.9);
+    }
+    stage.rounds(0, 15).await;
+    for org in &orgs {
+        assert_eq!(stage.alerts(*org).await.len(), 2, "{org}");
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
 use crate::Statistics;
-use crate::alerting::{AlertBoard, FiringCount};
+use crate::alerting::{AlertBoard, EngineMeasurements, FiringCount};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
@@ -29,10 +29,13 @@ use crate::replaying::Replays;
 use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::{HeldList, Inbox};
 use crate::traces::TraceExport;
-use crate::{Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault};
+use crate::{
+    CertificateExpiries, Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault,
+};
 use aldaba_delivery::AppId;
-use aldaba_delivery::alert::AlertRules;
+use aldaba_delivery::alert::{AlertRule, AlertRules};
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +73,8 @@ struct EngineParts {
     alert_interval: Duration,
     alert_board: AlertBoard,
     statistics: Statistics,
+    measurements: Arc<EngineMeasurements>,
+    certificates: CertificateExpiries,
     mail_queue: MailQueue,
 }
 
@@ -182,6 +187,17 @@ impl Engine {
     /// How often each rule fires now, those of endpoints apart.
     pub fn firing_alerts(&self) -> Vec<FiringCount> {
         self.0.alert_board.counts()
+    }
+
+    /// What each alert rule about the whole server compares now, over the window of its metric. What is not known, or has nothing
+    /// to be of, has no entry.
+    pub fn rule_values(&self) -> BTreeMap<AlertRule, f64> {
+        self.0.measurements.of_server(self.0.clock.now())
+    }
+
+    /// When certificates expire. Programs add those that they use themselves.
+    pub fn certificates(&self) -> &CertificateExpiries {
+        &self.0.certificates
     }
 
     /// What happens, in numbers.

@@ -77,9 +77,7 @@ impl Engine {
 
     /// Background tasks that panicked and were restarted lately, with those of the store.
     pub fn restarted_tasks(&self) -> Vec<RestartedTask> {
-        let mut tasks = self.0.background.restarted();
-        tasks.extend(self.0.store.restarted());
-        tasks
+        self.0.measurements.restarted_tasks()
     }
 
     /// Whether deliveries are getting on. `None`: the dispatcher has stopped.

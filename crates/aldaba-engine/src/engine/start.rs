@@ -266,8 +266,17 @@ impl Engine {
         let statistics = Statistics::new(store.live_counts(), clock.clone());
         if let Some(interval) = options.store_watch_interval {
             let (store, inbox, statistics) = (store.clone(), inbox.clone(), statistics.clone());
-            background.start(StoreWatch { store, inbox, statistics, interval });
+            let certificates = options.certificates.clone();
+            let vault = resender.vault.clone();
+            background.start(StoreWatch { store, inbox, statistics, certificates, vault, interval });
         }
+        let measurements = Arc::new(EngineMeasurements {
+            statistics: statistics.clone(),
+            background: background.clone(),
+            store: store.clone(),
+            trust: clock_watch.trust.clone(),
+            certificates: options.certificates.clone(),
+        });
         let alert_board = AlertBoard::default();
         background.start(Alerting {
             store: store.clone(),
@@ -275,13 +284,7 @@ impl Engine {
             entropy: entropy.clone(),
             listeners: alert_listeners,
             mail_queue: mail_queue.clone(),
-            measurements: Arc::new(EngineMeasurements {
-                statistics: statistics.clone(),
-                background: background.clone(),
-                store: store.clone(),
-                trust: clock_watch.trust.clone(),
-                issuers_expire_at: options.issuers_expire_at,
-            }),
+            measurements: measurements.clone(),
             rules: options.alert_rules.clone(),
             interval: options.alert_interval,
             board: alert_board.clone(),
@@ -338,6 +341,8 @@ impl Engine {
             alert_interval: options.alert_interval,
             alert_board,
             statistics,
+            measurements,
+            certificates: options.certificates.clone(),
             mail_queue,
         };
         Ok(Self(Arc::new(inner)))

@@ -1,9 +1,9 @@
 //! Statistics of the server and of organizations.
 
-use super::store_watch::StoreView;
+use super::store_watch::{SchedulerLoad, StoreView};
 use super::window::WindowCounts;
 use crate::Clock;
-use aldaba_delivery::OrgId;
+use aldaba_delivery::{OrgId, Reason, Timestamp};
 use aldaba_store::{CommitCounts, DiskState, LiveCounts, OrganizationCounts};
 use parking_lot::Mutex;
 use std::fmt;
@@ -65,10 +65,13 @@ impl Statistics {
         })
     }
 
-    /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed.
+    /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed or show a
+    /// certificate.
     pub fn organizations(&self) -> Vec<OrgId> {
         let mut organizations = self.live.organizations();
-        organizations.extend(self.view.lock().failed_endpoints.keys());
+        let view = self.view.lock();
+        organizations.extend(view.failed_endpoints.keys().chain(view.certificates.keys()));
+        drop(view);
         organizations.sort_unstable();
         organizations.dedup();
         organizations
@@ -84,6 +87,37 @@ impl Statistics {
         })
     }
 
+    /// When the first client certificate of an organization expires; some seconds old. `None`: nobody has looked yet.
+    pub(crate) fn first_certificate(&self, org: OrgId) -> Option<Option<Timestamp>> {
+        let view = self.view.lock();
+        view.seen_at?;
+        Some(view.certificates.get(&org).copied())
+    }
+
+    /// For how long the oldest delivery could have been sent; zero: none waits. Some seconds old. `None`: nobody has looked yet.
+    pub fn oldest_wait(&self) -> Option<Duration> {
+        let view = self.view.lock();
+        view.seen_at?;
+        Some(view.oldest_waiting.map_or(Duration::ZERO, |oldest| self.clock.now().since(oldest)))
+    }
+
+    /// How many deliveries are in the dead letter, by reason; some seconds old. Empty: nobody has looked yet.
+    pub fn dead_letter(&self) -> Vec<(Reason, u64)> {
+        self.view.lock().dead_letter.clone()
+    }
+
+    /// How many deliveries are in the dead letter; some seconds old. `None`: nobody has looked yet.
+    pub fn dead_letter_size(&self) -> Option<u64> {
+        let view = self.view.lock();
+        view.seen_at?;
+        Some(view.dead_letter.iter().map(|(_, count)| *count).sum())
+    }
+
+    /// What the scheduler has in memory; some seconds old.
+    pub fn scheduler(&self) -> SchedulerLoad {
+        self.view.lock().scheduler
+    }
+
     /// Whether messages are accepted: there is room for them, and something can be written. `None`: nobody has tried yet.
     pub fn is_accepting(&self, disk: DiskState) -> Option<bool> {
         if disk.is_low { Some(false) } else { self.view.lock().is_writable }
@@ -97,11 +131,6 @@ impl Statistics {
     /// What commits cost since the start.
     pub fn commits(&self) -> CommitCounts {
         self.live.commits()
-    }
-
-    /// What the background task has seen last; some seconds old.
-    pub fn view(&self) -> StoreView {
-        self.view.lock().clone()
     }
 }
 

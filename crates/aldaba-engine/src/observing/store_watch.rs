@@ -1,7 +1,10 @@
-//! Looks now and then at what nothing counts: endpoints that have failed, the oldest delivery, the dead letter, and the
-//! scheduler. So a question for these numbers reads nothing.
+//! Looks now and then at what nothing counts: endpoints that have failed, client certificates, the oldest delivery, the dead
+//! letter, and the scheduler. So a question for these numbers reads nothing.
 
+use super::certificate_dates::date_certificates;
+use super::certificates::{CertificateExpiries, CertificateKind};
 use super::statistics::Statistics;
+use crate::Vault;
 use crate::housekeeping::background::{StoreClosed, Task};
 use crate::scheduling::{Inbox, SchedulingQuestion};
 use aldaba_delivery::{OrgId, Reason, Timestamp};
@@ -33,35 +36,23 @@ pub(crate) async fn probe_store(store: &dyn Store, now: Timestamp) -> Result<(),
 }
 
 /// What the background task has seen.
-#[derive(Clone, Debug, Default)]
-pub struct StoreView {
+#[derive(Debug, Default)]
+pub(crate) struct StoreView {
     /// When it has read the store last. `None`: not yet.
-    pub seen_at: Option<Timestamp>,
+    pub(crate) seen_at: Option<Timestamp>,
     /// How many endpoints are given up.
-    pub failed_endpoints: BTreeMap<OrgId, u64>,
+    pub(crate) failed_endpoints: BTreeMap<OrgId, u64>,
+    /// When the first client certificate of each organization expires.
+    pub(crate) certificates: BTreeMap<OrgId, Timestamp>,
     /// When the oldest delivery that waits might first go out, of endpoints to which anything is sent. It may be in the future.
-    pub oldest_waiting: Option<Timestamp>,
+    pub(crate) oldest_waiting: Option<Timestamp>,
     /// How many deliveries wait for a later time that their sender has named, or for an endpoint to which nothing is sent.
-    pub deferred: BTreeMap<OrgId, u64>,
+    pub(crate) deferred: BTreeMap<OrgId, u64>,
     /// How many deliveries are in the dead letter.
-    pub dead_letter: Vec<(Reason, u64)>,
+    pub(crate) dead_letter: Vec<(Reason, u64)>,
     /// Whether a small write has ended well. `None`: none has ended yet.
-    pub is_writable: Option<bool>,
-    pub scheduler: SchedulerLoad,
-}
-
-impl StoreView {
-    /// For how long the oldest delivery could have been sent; zero: none waits. `None`: nobody has looked yet.
-    pub fn oldest_wait(&self, now: Timestamp) -> Option<Duration> {
-        self.seen_at?;
-        Some(self.oldest_waiting.map_or(Duration::ZERO, |oldest| now.since(oldest)))
-    }
-
-    /// How many deliveries are in the dead letter. `None`: nobody has looked yet.
-    pub fn dead_letter_size(&self) -> Option<u64> {
-        self.seen_at?;
-        Some(self.dead_letter.iter().map(|(_, count)| *count).sum())
-    }
+    pub(crate) is_writable: Option<bool>,
+    pub(crate) scheduler: SchedulerLoad,
 }
 
 /// What the scheduler has in memory.
@@ -81,6 +72,8 @@ pub(crate) struct StoreWatch {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: Inbox,
     pub(crate) statistics: Statistics,
+    pub(crate) certificates: CertificateExpiries,
+    pub(crate) vault: Vault,
     pub(crate) interval: Duration,
 }
 
@@ -121,11 +114,17 @@ impl StoreWatch {
     async fn look(&self) -> Result<(), Error> {
         let failed = self.store.failed_endpoints().await?;
         let failed = failed.into_iter().map(|failed| (failed.org, failed.endpoints)).collect();
+        date_certificates(&*self.store, &self.vault).await?;
+        let certificates = self.store.expiring_certificates().await?;
+        let certificates: BTreeMap<_, _> =
+            certificates.into_iter().map(|first| (first.org, first.at)).collect();
         let waiting = self.waiting().await?;
         let dead_letter = self.dead_letter().await?;
+        self.certificates.put(CertificateKind::Client, certificates.values().min().copied());
         let mut view = self.statistics.view.lock();
         view.seen_at = Some(self.statistics.clock.now());
         view.failed_endpoints = failed;
+        view.certificates = certificates;
         view.oldest_waiting = waiting.oldest;
         view.deferred = waiting.deferred;
         view.dead_letter = dead_letter;

@@ -28,7 +28,7 @@ pub use guard::Guard;
 pub use pool::PoolLimits;
 pub use proxy::{EgressProxy, ProxyUrlError};
 pub use target::{BasicCredentials, TargetUrl, UrlError};
-pub use tls::{Identity, IdentityError, RootsError, client_tls, read_roots};
+pub use tls::{Identity, IdentityError, RootsError, client_tls, first_expiry, read_roots};
 
 use crate::delivering::{Sending, Transport, WireRequest, WireResponse};
 use crate::housekeeping::background::Background;

@@ -5,7 +5,8 @@ use super::scene::made;
 use super::{Scene, at};
 use crate::operations::{ExpiredItem, Search};
 use crate::{
-    Alert, AlertsQuery, AuditAction, Change, Changed, ListRange, Notice, Order, Page, Record, Store,
+    Alert, AlertsQuery, AuditAction, Change, Changed, ListRange, Notice, Order, Page, PendingAlert, Record,
+    Store,
 };
 use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{AlertId, EndpointId, Health, HealthStatus, OrgId, Reason, Timestamp};
@@ -222,6 +223,33 @@ pub async fn the_alert_of_an_endpoint_ends_with_a_resume_and_with_its_deletion(s
     assert_eq!(firing().await, [ids[2]]);
     scene.change(Change::DeleteApplication { app, at: at(4) }).await;
     assert_eq!(firing().await, []);
+}
+
+pub async fn what_is_pending_comes_back_with_the_moment_of_the_last_judgement(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let pending =
+        |rule, second| PendingAlert { org: scene.org, rule, threshold: 0.123_456_789, since: at(second) };
+    let (queue, retries) = (pending(AlertRule::QueueLength, 1), pending(AlertRule::RetryRate, 2));
+    let later = PendingAlert { threshold: 7.5, ..pending(AlertRule::QueueLength, 9) };
+    let write = async |pending: Vec<PendingAlert>, over: Vec<AlertRule>, second| {
+        let over = over.into_iter().map(|rule| (scene.org, rule)).collect();
+        let change = Change::WritePendingAlerts { pending, over, judged_at: at(second) };
+        assert_eq!(scene.change(change).await, made());
+        let mut found = scene.store.pending_alerts().await.unwrap();
+        found.sort_by_key(|one| one.rule);
+        let judged = scene.store.setting(PendingAlert::JUDGED_SETTING).await.unwrap();
+        assert_eq!(judged, Some(at(second).millis().to_be_bytes().to_vec()));
+        found
+    };
+    assert_eq!(scene.store.pending_alerts().await.unwrap(), []);
+    assert_eq!(write(vec![retries, queue], vec![], 3).await, [retries, queue]);
+    assert_eq!(write(vec![later], vec![], 4).await, [retries, later]);
+    let other = OrgId::MAX;
+    let change =
+        Change::WritePendingAlerts { pending: vec![], over: vec![(other, later.rule)], judged_at: at(4) };
+    assert_eq!(scene.change(change).await, made());
+    assert_eq!(write(vec![], vec![AlertRule::RetryRate], 5).await, [later]);
+    assert_eq!(write(vec![], vec![AlertRule::QueueLength], 6).await, []);
 }
 
 pub async fn resolved_alerts_go_when_they_are_old_or_too_many(store: Arc<dyn Store>) {

@@ -42,6 +42,22 @@ impl Alert {
     }
 }
 
+/// A rule that is beyond its threshold, and not for long enough to fire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PendingAlert {
+    /// The management organization for the whole server.
+    pub org: OrgId,
+    pub rule: AlertRule,
+    /// Under another one, nobody knows since when it is beyond.
+    pub threshold: f64,
+    pub since: Timestamp,
+}
+
+impl PendingAlert {
+    /// The setting with the moment at which the rules were judged last while one of them was pending.
+    pub const JUDGED_SETTING: &str = "alerts-judged";
+}
+
 #[derive(Clone, Debug)]
 pub struct AlertsQuery {
     pub org: OrgId,
@@ -73,6 +89,9 @@ contract! {
             /// What fires of organizations and of the server, without endpoints, by id.
             read judged_alerts(after: Option<AlertId>, limit: usize) -> Vec<Alert>
                 = |reading| alert::judged(reading, after, limit);
+
+            /// All rules that are beyond their thresholds and do not fire.
+            background_read pending_alerts() -> Vec<PendingAlert> = |reading| alert::pending(reading);
 
             /// The endpoints of which an alert fires, by id.
             background_read alerting_endpoints(after: Option<EndpointId>, limit: usize) -> Vec<EndpointId>

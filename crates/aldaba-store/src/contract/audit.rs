@@ -301,6 +301,8 @@ impl Change {
             Self::RevokeApiKey { id, .. } => action("api_key.revoke", id),
             Self::NoteKeyUses { .. } => action("api_key.use", &""),
             Self::WriteAlerts { .. } => action("alert.write", &""),
+            Self::DateCertificates { .. } => action("endpoint.date-certificates", &""),
+            Self::WritePendingAlerts { .. } => action("alert.pending", &""),
             Self::SettleEndpointAlerts { .. } => action("alert.settle", &""),
             Self::AcknowledgeAlert { alert, .. } => action("alert.acknowledge", alert),
             Self::PutSetting { .. } => action("setting.put", &""),

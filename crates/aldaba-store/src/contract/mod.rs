@@ -55,7 +55,7 @@ mod source;
 mod statistics;
 mod write;
 
-pub use alerts::{Alert, Alerts, AlertsQuery};
+pub use alerts::{Alert, Alerts, AlertsQuery, PendingAlert};
 pub use audit::{
     Actor, ActorFilter, ActorIdentity, ActorKind, AuditAction, AuditEntry, AuditPage, AuditQuery,
     AuditSubject, Audits, FieldChange, FieldValues, MASK,
@@ -92,8 +92,9 @@ pub use mail::{
 };
 pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
-    ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, DeadLetterCounts, FailedEndpoints, LATENCY_MILLIS,
-    OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics, WaitingLanes,
+    ATTEMPT_MILLIS, CertificateDate, CountKind, CountedSpans, CountedTimes, DeadLetterCounts,
+    ExpiringCertificate, FailedEndpoints, LATENCY_MILLIS, OrganizationCounts, OrganizationCountsQuery,
+    OrganizationStatistics, SealedSecrets, WaitingLanes,
 };
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,

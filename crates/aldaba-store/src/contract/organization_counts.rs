@@ -1,7 +1,7 @@
 //! What is counted of an organization: by minute and by hour in the store, and the newest of it in memory.
 
-use crate::operations::organizations;
-use aldaba_delivery::{EndpointId, OrgId, Reason, Timestamp};
+use crate::operations::{endpoint, organizations};
+use aldaba_delivery::{AppId, EndpointId, OrgId, Reason, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -285,6 +285,30 @@ pub struct FailedEndpoints {
     pub endpoints: u64,
 }
 
+/// When the first client certificate of an organization expires, of endpoints that are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiringCertificate {
+    pub org: OrgId,
+    pub at: Timestamp,
+}
+
+/// The secrets of an endpoint, as they are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedSecrets {
+    pub endpoint: EndpointId,
+    pub app: AppId,
+    pub sealed: Vec<u8>,
+}
+
+/// When the client certificate in some secrets expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateDate {
+    pub endpoint: EndpointId,
+    /// The secrets, sealed: the fence.
+    pub of: Vec<u8>,
+    pub expires_at: Timestamp,
+}
+
 /// What waits for some endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingLanes {
@@ -321,6 +345,14 @@ contract! {
 
             /// How many endpoints each organization has that are given up: failed, or gone.
             background_read failed_endpoints() -> Vec<FailedEndpoints> = |reading| organizations::failed(reading);
+
+            /// The secrets of endpoints, by id.
+            background_read sealed_secrets(after: Option<EndpointId>, limit: usize) -> Vec<SealedSecrets>
+                = |reading| endpoint::sealed_secrets(reading, after, limit);
+
+            /// When the first client certificate of each organization expires.
+            background_read expiring_certificates() -> Vec<ExpiringCertificate>
+                = |reading| organizations::expiring_certificates(reading);
 
             /// What waits for the endpoints after this one.
             walk waiting_lanes(

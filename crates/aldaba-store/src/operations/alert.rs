@@ -6,8 +6,8 @@ use super::retention::ExpiredItem;
 use super::stored::{columns, insert, parameters, stored};
 use super::transaction::{ReadingExt, Value, statements, values};
 use super::{Reading, Result, Rules, Slice, Transaction};
-use super::{health, lists};
-use crate::{Alert, AlertsQuery, Changed, ListPage};
+use super::{health, lists, setting};
+use crate::{Alert, AlertsQuery, Changed, ListPage, PendingAlert};
 use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{AlertId, AppId, EndpointId, Health, OrgId, Timestamp};
 use std::borrow::Cow;
@@ -15,6 +15,8 @@ use std::borrow::Cow;
 stored! { Alert {
     id, org, app, endpoint, rule, value, threshold, fired_at, resolved_at, acknowledged_at, acknowledged_by,
 } }
+
+stored! { PendingAlert { org, rule, threshold, since } }
 
 statements! {
     INSERT = format!("{} ON CONFLICT DO NOTHING", insert::<Alert>("alert"));
@@ -40,6 +42,12 @@ statements! {
         WHERE endpoint = ?1 AND endpoint IS NOT NULL AND resolved_at IS NULL";
     RESOLVE_APPLICATION = "UPDATE alert SET resolved_at = ?2
         WHERE app = ?1 AND app IS NOT NULL AND resolved_at IS NULL";
+    PUT_PENDING = format!(
+        "{} ON CONFLICT (org, rule) DO UPDATE SET threshold = excluded.threshold, since = excluded.since",
+        insert::<PendingAlert>("pending_alert")
+    );
+    END_PENDING = "DELETE FROM pending_alert WHERE org = ?1 AND rule = ?2";
+    PENDING = format!("SELECT {} FROM pending_alert", columns::<PendingAlert>());
     PAST = "SELECT org, count(*) FROM alert WHERE resolved_at IS NOT NULL GROUP BY org";
     OLDEST = "SELECT id, resolved_at FROM alert WHERE org = ?1 AND resolved_at IS NOT NULL
         ORDER BY resolved_at, id LIMIT ?2";
@@ -106,6 +114,26 @@ pub(crate) fn write(
         tx.execute(&RESOLVE, values![id, at])?;
     }
     Ok(Changed::done())
+}
+
+/// Writes since when rules are beyond their thresholds, and when that was judged.
+pub(crate) fn write_pending(
+    tx: &dyn Transaction,
+    pending: &[PendingAlert],
+    over: &[(OrgId, AlertRule)],
+    judged_at: Timestamp,
+) -> Result<Changed> {
+    for (org, rule) in over {
+        tx.execute(&END_PENDING, values![org, rule])?;
+    }
+    for alert in pending {
+        tx.execute(&PUT_PENDING, &parameters(alert))?;
+    }
+    setting::put(tx, PendingAlert::JUDGED_SETTING, &judged_at.millis().to_be_bytes())
+}
+
+pub(crate) fn pending(reading: &dyn Reading) -> Result<Vec<PendingAlert>> {
+    reading.all(&PENDING, values![])
 }
 
 /// One that is resolved, or that somebody has taken note of before, stays as it is.

@@ -62,10 +62,20 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         }
         Change::ReleaseGates { gates } => gate::release(tx, gates),
         Change::DeleteEndpoint { app, endpoint, at, .. } => endpoint::delete(tx, *app, *endpoint, *at),
-        Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, .. } => {
-            let make = || endpoint::replace_secrets(tx, *app, *endpoint, (was, sealed), *at);
+        Change::ReplaceSecrets {
+            app,
+            endpoint,
+            was,
+            sealed,
+            certificate_expires_at: expiry,
+            at,
+            idempotency,
+            ..
+        } => {
+            let make = || endpoint::replace_secrets(tx, *app, *endpoint, (was, sealed, *expiry), *at);
             once(app.as_bytes(), idempotency, endpoint.as_bytes(), &make)
         }
+        Change::DateCertificates { dates } => endpoint::date_certificates(tx, dates),
         Change::StartReplay { replay: new, idempotency } => {
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &|| replay::create(tx, new))
         }
@@ -86,6 +96,9 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::RevokeApiKey { org, id } => api_key::revoke(tx, *org, *id),
         Change::NoteKeyUses { uses } => api_key::note_uses(tx, uses),
         Change::WriteAlerts { fired, resolved, .. } => alert::write(tx, fired, resolved),
+        Change::WritePendingAlerts { pending, over, judged_at } => {
+            alert::write_pending(tx, pending, over, *judged_at)
+        }
         Change::SettleEndpointAlerts { endpoints, at } => {
             alert::settle_of_endpoints(tx, rules, endpoints, *at)
         }

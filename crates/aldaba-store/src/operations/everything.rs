@@ -9,7 +9,7 @@ use super::{
     Reading, Result, Statement, application, audit, delivery, lanes, message, organizations, replay, source,
     statistics,
 };
-use crate::{Attempt, AuditEntry, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
+use crate::{Attempt, AuditEntry, CountKind, DeliveryStatus, Endpoint, Hour, Message, ReopenEvent, Seq};
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,16 @@ pub fn deliveries(reading: &dyn Reading, message: MessageId) -> Result<Vec<Deliv
 }
 
 /// The tables whose removed rows are kept, in tables of the same form named `removed_…`.
-pub const KEPT_WHEN_REMOVED: [&str; 6] =
-    ["endpoint", "message", "delivery", "attempt", "endpoint_minute", "endpoint_hour"];
+pub const KEPT_WHEN_REMOVED: [&str; 8] = [
+    "endpoint",
+    "message",
+    "delivery",
+    "attempt",
+    "endpoint_minute",
+    "endpoint_hour",
+    "organization_minute",
+    "organization_hour",
+];
 /// Payloads as they were before they were deleted.
 pub const EXPUNGED: &str = "
     CREATE TABLE expunged_payload (message BLOB NOT NULL PRIMARY KEY, payload BLOB NOT NULL);
@@ -47,6 +55,8 @@ pub struct Everything {
     pub audit: Vec<AuditEntry>,
     pub minutes: Vec<Counted>,
     pub hours: Vec<Counted>,
+    pub organization_minutes: Vec<CountedOrganization>,
+    pub organization_hours: Vec<CountedOrganization>,
     /// Messages of a day, by whose quota they count for.
     pub messages_of_day: BTreeMap<(i64, [u8; 20]), i64>,
     /// Up to here minutes are summed up as hours.
@@ -68,6 +78,25 @@ pub struct Counted {
     pub successes: i64,
     pub delivered: i64,
     pub dead: i64,
+}
+
+/// Counts of an organization in a minute or an hour since the Unix epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedOrganization {
+    pub org: OrgId,
+    pub span: i64,
+    pub accepted: i64,
+    pub delivered: i64,
+    pub retried: i64,
+    pub dead: i64,
+}
+
+from_row!(CountedOrganization { org, span, accepted, delivered, retried, dead });
+
+/// What is read of organizations, by the column of the span.
+fn counts(span: &str) -> String {
+    let dead: Vec<_> = CountKind::COLUMNS.into_iter().filter(|column| column.starts_with("dead_")).collect();
+    format!("org, {span}, accepted, delivered, retry, {}", dead.join(" + "))
 }
 
 from_row!(Counted { endpoint, span, attempts, successes, delivered, dead });
@@ -100,6 +129,8 @@ both! {
     ATTEMPTS: "attempt", columns::<Attempt>();
     MINUTES: "endpoint_minute", "endpoint, minute, attempts, successes, delivered, dead";
     HOURS: "endpoint_hour", "endpoint, hour, attempts, successes, delivered, dead";
+    ORGANIZATION_MINUTES: "organization_minute", counts("minute");
+    ORGANIZATION_HOURS: "organization_hour", counts("hour");
 }
 
 statements! {
@@ -149,6 +180,8 @@ impl Everything {
             audit: reading.all(&AUDIT, values![])?,
             minutes: all(MINUTES.read(reading)?),
             hours: all(HOURS.read(reading)?),
+            organization_minutes: all(ORGANIZATION_MINUTES.read(reading)?),
+            organization_hours: all(ORGANIZATION_HOURS.read(reading)?),
             messages_of_day,
             hours_summed: statistics::hours_summed(reading)?,
             waiting: organizations::total_waiting(reading)?,

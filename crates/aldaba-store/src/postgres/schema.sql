@@ -59,6 +59,7 @@ CREATE TABLE endpoint (
     health_released_by_person BIGINT           NOT NULL DEFAULT 0,
     name                      TEXT COLLATE "C",
     owner_email               TEXT COLLATE "C",
+    certificate_expires_at    BIGINT,
     PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX endpoint_uid ON endpoint (app, uid) WHERE uid IS NOT NULL;
@@ -68,6 +69,8 @@ CREATE INDEX endpoint_policy ON endpoint (org, policy, app) WHERE deleted = 0;
 CREATE INDEX endpoint_profile ON endpoint (org, profile, app) WHERE deleted = 0 AND profile IS NOT NULL;
 CREATE INDEX endpoint_given_up ON endpoint (org) WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0;
 CREATE INDEX endpoint_url ON endpoint (url, org, app) WHERE deleted = 0;
+CREATE INDEX endpoint_certificate ON endpoint (org, certificate_expires_at)
+    WHERE certificate_expires_at IS NOT NULL AND deleted = 0 AND disabled = 0;
 
 CREATE TABLE message (
     app            BYTEA            NOT NULL,
@@ -643,5 +646,13 @@ CREATE INDEX alert_past ON alert (org, resolved_at, id) WHERE resolved_at IS NOT
 CREATE INDEX alert_judged ON alert (id) WHERE endpoint IS NULL AND resolved_at IS NULL;
 CREATE INDEX alert_app ON alert (app, id) WHERE app IS NOT NULL;
 CREATE INDEX alert_endpoint ON alert (endpoint, id) WHERE endpoint IS NOT NULL;
+
+CREATE TABLE pending_alert (
+    org       BYTEA            NOT NULL,
+    rule      TEXT COLLATE "C" NOT NULL,
+    threshold TEXT COLLATE "C" NOT NULL,
+    since     BIGINT           NOT NULL,
+    PRIMARY KEY (org, rule)
+);
 
 INSERT INTO total (name, value) VALUES ('hours_begun', -1), ('hours_summed', -1), ('numbers', 0);

@@ -16,7 +16,7 @@ pub(super) fn plan(statement: &str) -> String {
 }
 
 /// Statements that may read a whole table, because it is small or all of it is wanted.
-const WHOLE_TABLES: [&str; 13] = [
+const WHOLE_TABLES: [&str; 15] = [
     // How many resolved alerts each organization has: all of an index that is bounded for each.
     "FROM alert WHERE resolved_at IS NOT NULL GROUP BY org",
     // A bounded part of an index, which is counted.
@@ -25,9 +25,12 @@ const WHOLE_TABLES: [&str; 13] = [
     "FROM api_key ORDER BY id",
     // All of an index that has only these.
     "FROM endpoint WHERE health_status >= 1",
+    "WHERE certificate_expires_at IS NOT NULL",
     "FROM event_type ORDER BY org, name",
     "FROM gate",
     "FROM policy ORDER BY org, name",
+    // Read once, at the start.
+    "FROM pending_alert",
     "FROM portal_cut ORDER BY app, session, issued_before",
     "FROM profile ORDER BY org, name",
     "FROM revoked_token ORDER BY mark",

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A bug in statements: a part by which they are known, what stands in them, and what is planted in its place.
 pub type Planted = (&'static str, &'static str, &'static str);
@@ -84,6 +85,16 @@ impl Database {
     /// What a process writes when it is closed.
     pub fn close(&mut self) -> Result<()> {
         self.write_counted(true)
+    }
+
+    /// How long the writer may wait for other work until it should write what it has counted.
+    pub fn counts_due_in(&self) -> Option<Duration> {
+        self.live.due_in(&self.clock)
+    }
+
+    /// Writes what was counted, between two batches.
+    pub fn write_due_counts(&mut self) -> Result<()> {
+        self.write_counted(false)
     }
 
     /// The counts in memory.

@@ -38,9 +38,12 @@ const EXIT_DATA: u8 = 65;
 /// The exit code when a server cannot be reached or does not accept the token, as in sysexits.h.
 const EXIT_SERVER: u8 = 69;
 
+/// What `--version` says; `-V` leaves the commit out.
+const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("ALDABA_COMMIT"), ")");
+
 /// A webhook delivery server: accepts events, keeps them on disk, and knocks until somebody answers.
 #[derive(Debug, Parser)]
-#[command(name = "aldaba", version)]
+#[command(name = "aldaba", version, long_version = LONG_VERSION)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

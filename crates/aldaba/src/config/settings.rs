@@ -11,7 +11,7 @@ use crate::mail::SmtpUrl;
 use aldaba_api::names;
 use aldaba_delivery::BUILTIN_PROFILES;
 use aldaba_delivery::Language;
-use aldaba_delivery::alert::AlertRules;
+use aldaba_delivery::alert::{AlertRules, MAX_JUDGING_GAP};
 use aldaba_engine::{Collector, CollectorUrl, SampleRate};
 use std::path::Path;
 use std::sync::Arc;
@@ -482,7 +482,8 @@ pub const SETTINGS: &[Setting] = &[
     number(
         "alert_interval_seconds",
         "15",
-        (1, 3600),
+        // Twice as long between two judgements is still short enough to say since when a value is beyond its threshold.
+        (1, MAX_JUDGING_GAP.as_secs() / 2),
         "How often the alert rules are judged.",
         |c, n| c.engine.alert_interval = Duration::from_secs(n),
     ),

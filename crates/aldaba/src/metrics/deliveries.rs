@@ -1,17 +1,18 @@
 //! What becomes of messages, attempts and deliveries.
 
+use super::RuleValues;
 use super::exposition::{Exposition, Histogram, seconds};
 use aldaba_delivery::Reason;
-use aldaba_delivery::alert::{ATTEMPT_WINDOW, DELIVERY_WINDOW};
+use aldaba_delivery::alert::{AlertRule, DELIVERY_WINDOW};
 use aldaba_engine::{Engine, Scope, Statistics};
 use aldaba_store::{CountKind, CountedTimes};
 
-pub(super) fn write(out: &mut Exposition, engine: &Engine) {
+pub(super) fn write(out: &mut Exposition, engine: &Engine, values: &RuleValues) {
     let statistics = engine.statistics();
     counters(out, statistics);
-    attempt_window(out, statistics);
-    delivery_window(out, statistics);
-    queue(out, statistics, engine);
+    attempt_window(out, values);
+    delivery_window(out, statistics, values);
+    queue(out, statistics, values);
 }
 
 fn counters(out: &mut Exposition, statistics: &Statistics) {
@@ -74,51 +75,50 @@ fn or_nan(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NAN)
 }
 
-fn attempt_window(out: &mut Exposition, statistics: &Statistics) {
-    let window = statistics.window(Scope::Server, ATTEMPT_WINDOW);
-    out.gauge(
-        "webhook_delivery_failure_rate",
+fn attempt_window(out: &mut Exposition, values: &RuleValues) {
+    values.gauge(
+        out,
+        AlertRule::DeliveryFailureRate,
         "The share of attempts that failed, over the last 5 minutes. NaN: there was none.",
-        or_nan(window.failure_rate()),
     );
-    out.gauge(
-        "webhook_delivery_duration_seconds_p99",
+    values.gauge(
+        out,
+        AlertRule::AttemptDurationP99,
         "99 of 100 attempts took this long or less, over the last 5 minutes; at most 30. NaN: there was none.",
-        or_nan(window.duration_p99().map(seconds)),
     );
 }
 
-fn delivery_window(out: &mut Exposition, statistics: &Statistics) {
-    let window = statistics.window(Scope::Server, DELIVERY_WINDOW);
-    out.gauge(
-        "webhook_delivery_success_rate",
+fn delivery_window(out: &mut Exposition, statistics: &Statistics, values: &RuleValues) {
+    values.gauge(
+        out,
+        AlertRule::DeliverySuccessRate,
         "The share of ended deliveries that succeeded, after retries, over the last hour. NaN: none has ended.",
-        or_nan(window.success_rate()),
     );
-    out.gauge(
-        "webhook_delivery_p95_latency",
+    values.gauge(
+        out,
+        AlertRule::DeliveryLatencyP95,
         "95 of 100 successful deliveries took this many seconds or less from their event on, retries included, over the last \
          hour. NaN: there was none.",
-        or_nan(window.latency_p95().map(seconds)),
     );
-    out.gauge(
-        "webhook_retry_rate",
+    values.gauge(
+        out,
+        AlertRule::RetryRate,
         "The share of ended deliveries that needed a retry, over the last hour. NaN: none has ended.",
-        or_nan(window.retry_rate()),
     );
-    out.gauge(
-        "webhook_avg_retries_per_delivery",
+    values.gauge(
+        out,
+        AlertRule::AverageRetries,
         "Retries of an ended delivery on average, over the last hour. NaN: none has ended.",
-        or_nan(window.average_retries()),
     );
     out.gauge(
         "webhook_duplicate_rate",
         "The share of the events of sources that are duplicates, over the last hour. NaN: there was none.",
-        or_nan(window.duplicate_rate()),
+        or_nan(statistics.window(Scope::Server, DELIVERY_WINDOW).duplicate_rate()),
     );
 }
 
-fn queue(out: &mut Exposition, statistics: &Statistics, engine: &Engine) {
+/// The rules about the queue and the dead letter compare a sum of what is here.
+fn queue(out: &mut Exposition, statistics: &Statistics, values: &RuleValues) {
     out.gauge(
         "webhook_queue_length",
         "Deliveries that wait, for their first attempt or for a retry; deferred ones too.",
@@ -130,20 +130,20 @@ fn queue(out: &mut Exposition, statistics: &Statistics, engine: &Engine) {
          given up, blocked or off. Some seconds old. NaN: not known yet.",
         or_nan(statistics.deferred(Scope::Server).map(|deliveries| deliveries as f64)),
     );
-    out.gauge(
-        "webhook_failed_count",
+    values.gauge(
+        out,
+        AlertRule::FailedEndpoints,
         "Endpoints that are given up, as failed or gone. Some seconds old. NaN: not known yet.",
-        or_nan(statistics.failed_endpoints(Scope::Server).map(|endpoints| endpoints as f64)),
     );
-    let view = statistics.view();
-    out.gauge(
-        "webhook_oldest_waiting_seconds",
+    values.gauge(
+        out,
+        AlertRule::OldestWaiting,
         "For how long the oldest waiting delivery could have been sent, of endpoints that are neither given up, blocked nor off. \
          0: none waits. Some seconds old. NaN: not known yet.",
-        or_nan(view.oldest_wait(engine.clock().now()).map(seconds)),
     );
+    let dead_letter = statistics.dead_letter();
     let dead = |reason| {
-        let found = view.dead_letter.iter().find(|(counted, _)| *counted == reason);
+        let found = dead_letter.iter().find(|(counted, _)| *counted == reason);
         or_nan(found.map(|(_, count)| *count as f64))
     };
     out.gauges(

@@ -2,7 +2,6 @@
 //! looks at the rest.
 
 mod access;
-mod certificates;
 mod deliveries;
 mod exposition;
 mod listener;
@@ -11,14 +10,15 @@ mod process;
 mod refusals;
 
 pub(crate) use access::{MetricsAccess, answer};
-pub(crate) use certificates::first_expiry;
 pub(crate) use exposition::Format;
 pub(crate) use listener::MetricsListener;
 pub(crate) use refusals::{Refusal, Refusals};
 
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::alert::AlertRule;
 use aldaba_engine::Engine;
 use exposition::Exposition;
+use std::collections::BTreeMap;
 
 /// What metrics need besides the engine. One for each server.
 #[derive(Debug)]
@@ -26,21 +26,31 @@ pub(crate) struct Metrics {
     pub(crate) access: MetricsAccess,
     pub(crate) refusals: Refusals,
     pub(crate) started_at: Timestamp,
-    /// When the first of the issuers that the operator trusts expires.
-    pub(crate) issuers_expire_at: Option<Timestamp>,
 }
 
 impl Metrics {
     pub(crate) fn new(access: MetricsAccess, started_at: Timestamp) -> Self {
-        Self { access, refusals: Refusals::default(), started_at, issuers_expire_at: None }
+        Self { access, refusals: Refusals::default(), started_at }
     }
 
     /// All metrics as text.
     pub(crate) fn text(&self, engine: &Engine, format: Format) -> String {
         let mut out = Exposition::new(format);
-        deliveries::write(&mut out, engine);
-        operator::write(&mut out, engine, self);
+        let values = RuleValues(engine.rule_values());
+        deliveries::write(&mut out, engine, &values);
+        operator::write(&mut out, engine, self, &values);
         process::write(&mut out, self.started_at);
         out.finish()
+    }
+}
+
+/// What the alert rules about the whole server compare: most of it is a metric of its own.
+struct RuleValues(BTreeMap<AlertRule, f64>);
+
+impl RuleValues {
+    /// The metric of a rule, which is its value. NaN: it is not known, or has nothing to be of.
+    fn gauge(&self, out: &mut Exposition, rule: AlertRule, help: &str) {
+        let value = self.0.get(&rule).copied().unwrap_or(f64::NAN);
+        out.gauge(rule.metric().unwrap_or_default(), help, value);
     }
 }

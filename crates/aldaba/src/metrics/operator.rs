@@ -1,18 +1,17 @@
 //! What an operator needs to see of a server.
 
-use super::Metrics;
 use super::exposition::{Exposition, Histogram, seconds};
+use super::{Metrics, RuleValues};
 use crate::questions::ProcessQuestions;
 use aldaba_delivery::Timestamp;
+use aldaba_delivery::alert::AlertRule;
 use aldaba_engine::{Engine, FiringCount};
-use aldaba_store::{COMMIT_MICROS, COMMIT_OPERATIONS, DiskState};
+use aldaba_store::{COMMIT_MICROS, COMMIT_OPERATIONS};
 
-const COMMIT: Option<&str> = option_env!("ALDABA_COMMIT");
-
-pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics) {
+pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics, values: &RuleValues) {
     scheduler(out, engine);
-    store(out, engine);
-    health(out, engine);
+    store(out, engine, values);
+    health(out, engine, values);
     alerts(out, engine);
     out.counters(
         "aldaba_requests_refused_total",
@@ -20,20 +19,16 @@ pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics) {
         "code",
         metrics.refusals.counts().map(|(code, count)| (code, count as f64)),
     );
-    out.gauge(
-        "aldaba_ca_file_expiry_timestamp_seconds",
-        "When the first certificate of `ca_file` expires, in Unix time. NaN: there is none.",
-        metrics.issuers_expire_at.map_or(f64::NAN, unix_seconds),
-    );
+    certificates(out, engine);
     out.info(
         "aldaba_build_info",
-        "The version of the server, and its commit where the build says it. Always 1.",
-        &[("version", env!("CARGO_PKG_VERSION")), ("commit", COMMIT.unwrap_or("unknown"))],
+        "The version of the server, and its commit where the build knows it. Always 1.",
+        &[("version", env!("CARGO_PKG_VERSION")), ("commit", env!("ALDABA_COMMIT"))],
     );
 }
 
 fn scheduler(out: &mut Exposition, engine: &Engine) {
-    let load = engine.statistics().view().scheduler;
+    let load = engine.statistics().scheduler();
     out.gauges(
         "aldaba_lanes",
         "Endpoints with work, by state: awake, with their configuration in memory; idle, only waiting. Some seconds old.",
@@ -52,7 +47,7 @@ fn scheduler(out: &mut Exposition, engine: &Engine) {
     );
 }
 
-fn store(out: &mut Exposition, engine: &Engine) {
+fn store(out: &mut Exposition, engine: &Engine, values: &RuleValues) {
     let commits = engine.statistics().commits();
     let bounds: Vec<_> = COMMIT_MICROS.iter().map(|micros| *micros as f64 / 1e6).collect();
     out.histogram(
@@ -66,25 +61,26 @@ fn store(out: &mut Exposition, engine: &Engine) {
         "How many operations a commit had: messages for an endpoint, results and changes.",
         &Histogram { bounds: &bounds, counts: &commits.by_operations, sum: commits.operations as f64 },
     );
-    let disk = ProcessQuestions(engine).disk();
-    let DiskState { log_bytes, free_bytes, .. } = disk;
-    let bytes = |known: Option<u64>| known.map_or(f64::NAN, |bytes| bytes as f64);
-    let accepting = engine.statistics().is_accepting(disk);
-    out.gauge(
-        "aldaba_accepting",
+    values.gauge(
+        out,
+        AlertRule::NotAccepting,
         "1 while messages can be accepted; 0: the disk has too little room, or nothing can be written. Some seconds old. NaN: not \
          known yet.",
-        accepting.map_or(f64::NAN, |accepting| f64::from(u8::from(accepting))),
     );
-    out.gauge("aldaba_store_wal_bytes", "The size of the write-ahead log.", bytes(log_bytes));
+    let log_bytes = ProcessQuestions(engine).disk().log_bytes;
     out.gauge(
-        "aldaba_disk_free_bytes",
+        "aldaba_store_wal_bytes",
+        "The size of the write-ahead log.",
+        log_bytes.map_or(f64::NAN, |bytes| bytes as f64),
+    );
+    values.gauge(
+        out,
+        AlertRule::DiskSpace,
         "Free bytes on the disk of the data folder. NaN: the disk does not say.",
-        bytes(free_bytes),
     );
 }
 
-fn health(out: &mut Exposition, engine: &Engine) {
+fn health(out: &mut Exposition, engine: &Engine, values: &RuleValues) {
     out.gauges(
         "aldaba_background_tasks",
         "Background tasks: running, and those that panicked, were restarted and have not run well for long enough since then.",
@@ -94,11 +90,22 @@ fn health(out: &mut Exposition, engine: &Engine) {
             ("restarting", engine.restarted_tasks().len() as f64),
         ],
     );
-    let trusted = engine.clock_state().is_none_or(|clock| clock.trusted);
-    out.gauge(
-        "aldaba_clock_trusted",
+    values.gauge(
+        out,
+        AlertRule::ClockNotTrusted,
         "1 while the machine's clock is trusted; 0: nothing is removed and nothing ends by time.",
-        f64::from(u8::from(trusted)),
+    );
+}
+
+/// The rule compares how long it is until the first of them.
+fn certificates(out: &mut Exposition, engine: &Engine) {
+    let all = engine.certificates().all();
+    out.gauges(
+        "aldaba_certificate_expiry_timestamp_seconds",
+        "When the first certificate of each kind expires, in Unix time: ca_file, issuers that are trusted; client, certificates that \
+         endpoints show to their receivers; listener, the one of the API. Client certificates some seconds old. NaN: there is none.",
+        "kind",
+        all.into_iter().map(|(kind, first)| (kind.name(), first.map_or(f64::NAN, unix_seconds))),
     );
 }
 

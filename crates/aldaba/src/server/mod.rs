@@ -20,14 +20,15 @@ use crate::api::{
 use crate::config::{Config, TraceConfig};
 use crate::keys;
 use crate::mail;
-use crate::metrics::{Metrics, MetricsAccess, MetricsListener, first_expiry};
+use crate::metrics::{Metrics, MetricsAccess, MetricsListener};
 use crate::questions::{DeliveryIds, ProcessQuestions};
 use crate::token::{JwtSecret, Tokens};
 use accept::Connections;
-use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, read_roots};
+use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, first_expiry, read_roots};
 use aldaba_engine::{
-    Clock, Collector, CollectorError, DataFolder, Engine, Entropy, FolderError, Installation,
-    Options as EngineOptions, Setup, SetupError, SystemClock, SystemEntropy, TraceOptions,
+    CertificateExpiries, CertificateKind, Clock, Collector, CollectorError, DataFolder, Engine, Entropy,
+    FolderError, Installation, Options as EngineOptions, Setup, SetupError, SystemClock, SystemEntropy,
+    TraceOptions,
 };
 use aldaba_store::has_database;
 use scheduling_delay::SchedulingDelay;
@@ -103,16 +104,11 @@ impl Server {
         let failed = |address| move |source| StartError::MetricsListen { address, source };
         let metrics_listener =
             config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
-        let roots = roots(&config)?;
-        let metrics = Metrics {
-            issuers_expire_at: first_expiry(roots.iter().map(|root| &**root)),
-            ..Metrics::new(MetricsAccess::of(&config, Some(address.ip())), clock.wall())
-        };
-        let metrics = Arc::new(metrics);
+        let access = MetricsAccess::of(&config, Some(address.ip()));
+        let metrics = Arc::new(Metrics::new(access, clock.wall()));
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         setup.engine.mail = mail::options(&config, address)?;
-        setup.engine.issuers_expire_at = metrics.issuers_expire_at;
         // Boxed: a start is made once, and its future holds all parts of the engine.
         let Installation { engine, wire } = Box::pin(Installation::start(setup)).await?;
         ClockRequest::of(config.data()).forget();
@@ -154,7 +150,9 @@ impl Server {
         self.metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
+    /// Its engine. Public for tests, which watch it or run tasks beside its own.
+    #[doc(hidden)]
+    pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
@@ -209,6 +207,8 @@ impl Server {
 /// The engine's setup for a server, on the machine's clock.
 pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
     let roots = roots(config)?;
+    let certificates = CertificateExpiries::default();
+    certificates.put(CertificateKind::CaFile, first_expiry(roots.iter().map(|root| &**root)));
     Ok(Setup {
         store: config.store.clone(),
         clock: Arc::new(SystemClock::new()),
@@ -222,7 +222,11 @@ pub(crate) fn setup(config: &Config) -> Result<Setup, StartError> {
             ..WireOptions::default()
         },
         overrides: config.overrides,
-        engine: EngineOptions { traces: traces(&config.traces, roots)?, ..config.engine.clone() },
+        engine: EngineOptions {
+            traces: traces(&config.traces, roots)?,
+            certificates,
+            ..config.engine.clone()
+        },
     })
 }
 

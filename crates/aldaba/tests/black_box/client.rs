@@ -25,6 +25,10 @@ impl Client {
         self.request("GET", path, None, "")
     }
 
+    pub(crate) fn put(&mut self, path: &str, body: &str) -> std::io::Result<Answer> {
+        self.request("PUT", path, None, body)
+    }
+
     pub(crate) fn delete(&mut self, path: &str) -> std::io::Result<Answer> {
         self.request("DELETE", path, None, "")
     }

@@ -9,6 +9,7 @@ mod health;
 mod manual;
 mod operators;
 mod ordering;
+mod organizations;
 mod pace;
 mod promise;
 mod retention;
@@ -53,6 +54,8 @@ pub fn verdict(world: &World) -> Vec<Violation> {
     counters::hours_are_their_minutes(&disk, &mut found);
     counters::what_waits_is_counted(&disk, &mut found);
     counters::quotas_have_what_was_accepted(&disk, &whole, &mut found);
+    organizations::minutes_have_what_happened(&world.scenario, &disk, &whole, &mut found);
+    organizations::hours_are_their_minutes(&disk, &mut found);
     let manual = manual::requests(&disk, &whole);
     manual::attempts_are_on_disk(&disk, &whole, &mut found);
     manual::nothing_goes_out_beside_them(&whole, &manual, &mut found);
@@ -117,6 +120,7 @@ pub fn clock_verdict(world: &World) -> Vec<Violation> {
     trouble::deleted_endpoints_are_left_alone(&disk, &log, &mut found);
     counters::every_attempt_and_end_is_counted(&disk, &whole, &mut found);
     counters::what_waits_is_counted(&disk, &mut found);
+    organizations::minutes_have_what_happened(&world.scenario, &disk, &whole, &mut found);
     clocks::nothing_is_removed(&log, &mut found);
     clocks::nothing_ends_by_time(&stories, &mut found);
     clocks::nothing_waits_for_a_clock(&stories, &log, &mut found);

@@ -207,7 +207,9 @@ impl<'a> LogObserver<'a> {
                     [(quota.organization, *quota.org.as_bytes()), (quota.application, *app.as_bytes())];
                 owners.into_iter().filter(|(most, _)| most.is_some()).map(|(_, owner)| (day, owner)).collect()
             });
-            self.log.accepts.push(AcceptCommit { step, at, app, message, wanted, skipped, counted });
+            let (org, created_at) = (accept.org, accept.message.created_at);
+            let commit = AcceptCommit { step, at, org, app, message, created_at, wanted, skipped, counted };
+            self.log.accepts.push(commit);
         }
     }
 

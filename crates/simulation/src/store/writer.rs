@@ -14,10 +14,13 @@ use aldaba_store::{Error, Record, Recorded};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// How soon counts are written again for which the disk had no room.
+const COUNTS_AGAIN: Duration = Duration::from_millis(100);
+
 impl SimStore {
     pub(super) async fn write_all(self) {
         let mut commits = 0;
-        while let Some(batch) = self.queue.take().await {
+        while let Some(batch) = self.next_batch().await {
             commits += 1;
             let now = self.process.now();
             let time = self.faults.commit_time(now, &mut self.dice.lock());
@@ -52,6 +55,25 @@ impl SimStore {
             self.log.lock().failures.push(format!("the store was not closed well: {error}"));
         }
         self.closed.send_replace(true);
+    }
+
+    /// Everything that waits. Meanwhile counts are written that have waited for long enough.
+    async fn next_batch(&self) -> Option<Vec<(Op, Reply)>> {
+        loop {
+            let due = self.disk.lock().database.counts_due_in();
+            let Some(due) = due else { return self.queue.take().await };
+            tokio::select! {
+                biased;
+                batch = self.queue.take() => return batch,
+                () = tokio::time::sleep(due.max(COUNTS_AGAIN)) => {}
+            }
+            if self.process.is_dead() || self.faults.is_full(self.process.now()) {
+                continue;
+            }
+            if let Err(error) = self.disk.lock().database.write_due_counts() {
+                self.log.lock().failures.push(format!("counts were not written: {error}"));
+            }
+        }
     }
 
     /// One transaction of the real writer.

@@ -148,8 +148,16 @@ impl Directory {
                 true => self.listeners.endpoint_notices(&found, "endpoint.updated", json!({})),
                 false => Vec::new(),
             };
-            let was = found.sealed;
-            let change = Change::ReplaceSecrets { app, endpoint, was, sealed, at, idempotency, notices };
+            let change = Change::ReplaceSecrets {
+                app,
+                endpoint,
+                was: found.sealed,
+                sealed,
+                certificate_expires_at: secrets.identity.as_ref().and_then(|identity| identity.expires_at()),
+                at,
+                idempotency,
+                notices,
+            };
             let action = AuditAction { name: action.into(), ..change.audit_action() }
                 .with_changes(changes(&before, &secrets));
             match self.change_as(action, change).await {

@@ -1,3 +1,5 @@
+use super::first_expiry;
+use aldaba_delivery::Timestamp;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -18,6 +20,7 @@ pub struct Identity {
     key: Arc<CertifiedKey>,
     certificate: [u8; 32],
     chain: Fingerprint,
+    expires_at: Option<Timestamp>,
 }
 
 /// Identifies a certificate chain. Equal chains have equal keys, because a key must match its certificate.
@@ -65,13 +68,14 @@ impl Identity {
         };
         let certificate = Sha256::digest(first).into();
         let chain = fingerprint(&certificates);
+        let expires_at = first_expiry(certificates.iter().map(|certificate| &**certificate));
         let readable = |certificate| rustls::server::ParsedCertificate::try_from(certificate).is_ok();
         if !certificates.iter().all(readable) {
             return Err(IdentityError::Certificate);
         }
         let key =
             CertifiedKey::from_der(certificates, key, &default_provider()).map_err(|error| reason(&error))?;
-        Ok(Self { pem: Zeroizing::new(pem.to_owned()), key: Arc::new(key), certificate, chain })
+        Ok(Self { pem: Zeroizing::new(pem.to_owned()), key: Arc::new(key), certificate, chain, expires_at })
     }
 
     /// The PEM text including the private key. Seal it; never show it.
@@ -85,6 +89,11 @@ impl Identity {
             let _ = write!(text, "{byte:02x}");
             text
         })
+    }
+
+    /// When the first of its certificates expires.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
     }
 
     pub(in crate::wire) fn chain(&self) -> Fingerprint {

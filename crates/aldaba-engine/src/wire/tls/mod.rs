@@ -1,7 +1,9 @@
 mod certificate;
+mod expiry;
 mod identity;
 mod roots;
 
+pub use expiry::first_expiry;
 pub(super) use identity::Fingerprint;
 pub use identity::{Identity, IdentityError};
 pub use roots::{RootsError, read_roots};

@@ -70,6 +70,7 @@ pub async fn a_deleted_application_takes_its_endpoints_along(store: Arc<dyn Stor
         endpoint: a,
         was: before.sealed.clone(),
         sealed: vec![7],
+        certificate_expires_at: None,
         at: at(3),
         idempotency: None,
         notices: Vec::new(),

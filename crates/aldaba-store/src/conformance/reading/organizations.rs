@@ -1,12 +1,13 @@
 //! What happens in an organization is counted as it is committed.
 
-use crate::conformance::scene::ask;
+use crate::conformance::scene::{ask, made};
 use crate::conformance::{Scene, at};
 use crate::{
-    CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt, OrganizationCounts,
-    OrganizationCountsQuery, Record, Store, Trigger, WaitingLanes,
+    CertificateDate, Change, CountKind, CountedSpans, DeadLetterCounts, Endpoint, ExpiringCertificate,
+    FailedEndpoints, Fence, ManualRecord, NewAttempt, OrganizationCounts, OrganizationCountsQuery, Record,
+    Store, Trigger, WaitingLanes,
 };
-use aldaba_delivery::{Ending, Health, HealthStatus, OrgId, Reason, Timestamp, Transition};
+use aldaba_delivery::{Ending, EndpointId, Health, HealthStatus, OrgId, Reason, Timestamp, Transition};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,6 +123,98 @@ pub async fn endpoints_that_are_given_up_are_counted_by_organization(store: Arc<
     }
     let found = scene.store.failed_endpoints().await.unwrap();
     assert_eq!(found, [FailedEndpoints { org: scene.org, endpoints: 2 }]);
+}
+
+pub async fn endpoints_of_a_deleted_application_have_not_failed_and_show_no_certificate(
+    store: Arc<dyn Store>,
+) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(1).await;
+    let (app, endpoint) = (tenant.application.id, tenant.endpoints[0].id);
+    show_certificate(&scene, endpoint, Some(at(50))).await;
+    let event = scene.event(&scene.tenant(app).await.unwrap());
+    let seq = scene.accepted(&event).await;
+    let health = Some(Health { status: HealthStatus::Gone, ..Health::default() });
+    scene.record(vec![Record { health, ..scene.failed(&event, seq, at(5)) }]).await;
+    assert_eq!(scene.store.failed_endpoints().await.unwrap().len(), 1);
+    assert_eq!(scene.store.expiring_certificates().await.unwrap().len(), 1);
+    assert_eq!(scene.change(Change::DeleteApplication { app, at: at(9) }).await, made());
+    assert_eq!(scene.store.failed_endpoints().await.unwrap(), []);
+    assert_eq!(scene.store.expiring_certificates().await.unwrap(), []);
+}
+
+pub async fn the_first_client_certificate_of_each_organization_is_found(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(3).await;
+    let app = tenant.application.id;
+    let [first, second, third] = [0, 1, 2].map(|number| tenant.endpoints[number].id);
+    let found = async || scene.store.expiring_certificates().await.unwrap();
+    assert_eq!(found().await, []);
+    for (endpoint, end) in [(first, 70), (second, 50), (third, 90)] {
+        show_certificate(&scene, endpoint, Some(at(end))).await;
+    }
+    let expires = |second| [ExpiringCertificate { org: scene.org, at: at(second) }];
+    assert_eq!(found().await, expires(50));
+    // A change of other secrets has the expiry of the certificate with it.
+    show_certificate(&scene, second, Some(at(60))).await;
+    assert_eq!(found().await, expires(60));
+    show_certificate(&scene, second, None).await;
+    assert_eq!(found().await, expires(70));
+    // One that is off shows nothing.
+    let before = scene.endpoint(first).await;
+    let mut endpoint = before.clone();
+    endpoint.config.disabled = true;
+    endpoint.updated_at = at(9);
+    let off =
+        Change::UpdateEndpoint { endpoint, was: Fence::from(&before), resume: false, notices: Vec::new() };
+    assert!(scene.change(off).await.is_change());
+    assert_eq!(found().await, expires(90));
+    let gone = Change::DeleteEndpoint { app, endpoint: third, at: at(9), notices: Vec::new() };
+    assert!(scene.change(gone).await.is_change());
+    assert_eq!(found().await, []);
+}
+
+pub async fn a_certificate_is_dated_while_its_secrets_are_still_those(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let tenant = scene.with_endpoints(3).await;
+    let mut secrets = scene.store.sealed_secrets(None, 2).await.unwrap();
+    let last = secrets.last().map(|last| last.endpoint);
+    secrets.extend(scene.store.sealed_secrets(last, 2).await.unwrap());
+    let found: Vec<_> = secrets.iter().map(|secrets| (secrets.app, secrets.endpoint)).collect();
+    let mut all: Vec<_> =
+        tenant.endpoints.iter().map(|endpoint| (tenant.application.id, endpoint.id)).collect();
+    all.sort_unstable();
+    assert_eq!(found, all);
+    let date = |number: usize, second| CertificateDate {
+        endpoint: secrets[number].endpoint,
+        of: secrets[number].sealed.clone(),
+        expires_at: at(second),
+    };
+    // Somebody gives the first one another certificate meanwhile.
+    show_certificate(&scene, secrets[0].endpoint, Some(at(80))).await;
+    let dates = vec![date(0, 20), date(1, 90)];
+    assert_eq!(scene.change(Change::DateCertificates { dates }).await, made());
+    let first = |second| [ExpiringCertificate { org: scene.org, at: at(second) }];
+    assert_eq!(scene.store.expiring_certificates().await.unwrap(), first(80));
+    show_certificate(&scene, secrets[0].endpoint, None).await;
+    assert_eq!(scene.store.expiring_certificates().await.unwrap(), first(90));
+}
+
+/// Gives an endpoint another client certificate, or takes it away.
+async fn show_certificate(scene: &Scene, endpoint: EndpointId, expires_at: Option<Timestamp>) {
+    let Endpoint { app, sealed: was, .. } = scene.endpoint(endpoint).await;
+    let sealed = format!("{expires_at:?}").into_bytes();
+    let change = Change::ReplaceSecrets {
+        app,
+        endpoint,
+        was,
+        sealed,
+        certificate_expires_at: expires_at,
+        at: at(7),
+        idempotency: None,
+        notices: Vec::new(),
+    };
+    assert_eq!(scene.change(change).await, made());
 }
 
 pub async fn what_a_person_ends_has_not_failed(store: Arc<dyn Store>) {

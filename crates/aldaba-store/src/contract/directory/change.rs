@@ -1,9 +1,11 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    Alert, ApiKey, Application, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail, Notice,
-    NoticeNumber, OwnPolicy, OwnProfile, PendingDelivery, PortalExpiry, Replay, RevokedToken, Source,
+    Alert, ApiKey, Application, CertificateDate, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail,
+    Notice, NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry, Replay,
+    RevokedToken, Source,
 };
+use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{
     AlertId, ApiKeyId, AppId, AttemptId, EndpointId, GateKey, MessageId, OrgId, ReplayId, SourceId, Timestamp,
 };
@@ -67,9 +69,15 @@ pub enum Change {
         endpoint: EndpointId,
         was: Vec<u8>,
         sealed: Vec<u8>,
+        /// When the first certificate among the new ones expires.
+        certificate_expires_at: Option<Timestamp>,
         at: Timestamp,
         idempotency: Option<IdempotencyKey>,
         notices: Vec<Notice>,
+    },
+    /// When client certificates expire, of endpoints whose secrets are still those.
+    DateCertificates {
+        dates: Vec<CertificateDate>,
     },
     /// Its steps follow, until it is over. An application has [`Replay::MAX_RUNNING`] at most.
     StartReplay {
@@ -182,6 +190,12 @@ pub enum Change {
         resolved: Vec<(AlertId, Timestamp)>,
         notices: Vec<Notice>,
         mails: Vec<NewMail>,
+    },
+    /// Since when rules are beyond their thresholds that do not fire yet. `judged_at`: when somebody has looked last.
+    WritePendingAlerts {
+        pending: Vec<PendingAlert>,
+        over: Vec<(OrgId, AlertRule)>,
+        judged_at: Timestamp,
     },
     /// The alerts of those of these endpoints are resolved that are well under the rules in force: the rules may have changed
     /// since they fired.

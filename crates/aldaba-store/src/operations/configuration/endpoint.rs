@@ -1,6 +1,6 @@
 //! Endpoints, and the addresses that something was dispatched to.
 
-use crate::operations::column::{Columns, FromRow, Parameter, Row, count};
+use crate::operations::column::{Columns, FromRow, Parameter, Row, count, from_row};
 use crate::operations::stored::{
     ColumnName, Stored, assignments, columns, insert, parameters, stored, width,
 };
@@ -9,8 +9,8 @@ use crate::operations::{
     Reading, Result, Rules, Transaction, alert, application, health, lists, policy, profile,
 };
 use crate::{
-    Changed, Endpoint, EndpointConfig, Fence, LastError, Order, OrderingObstacle, Page, ResourceKey,
-    Subscription,
+    CertificateDate, Changed, Endpoint, EndpointConfig, Fence, LastError, Order, OrderingObstacle, Page,
+    ResourceKey, SealedSecrets, Subscription,
 };
 use aldaba_delivery::{AppId, EndpointId, Filter, Health, Ordering, OrgId, Timestamp, WhenDisabled};
 use std::collections::HashSet;
@@ -62,6 +62,8 @@ const DELETED: &str = "CASE WHEN endpoint.deleted = 1 OR EXISTS (SELECT 1 FROM a
 pub(crate) const NOT_DELETED: &str = "endpoint.deleted = 0 AND NOT EXISTS (SELECT 1 FROM application AS owner
     WHERE owner.id = endpoint.app AND owner.deleted = 1)";
 
+from_row!(SealedSecrets { endpoint, app, sealed });
+
 const SUBSCRIPTION: &str = "id, disabled, event_types, channels, ordering, when_disabled, filter, direct";
 
 impl FromRow for Subscription {
@@ -89,9 +91,11 @@ statements! {
          WHERE id = ?1 AND app = ?2 AND direct = 0 AND {NOT_DELETED}"
     );
     REPLACE_SECRETS = format!(
-        "UPDATE endpoint SET sealed = ?4, updated_at = ?5
+        "UPDATE endpoint SET sealed = ?4, updated_at = ?5, certificate_expires_at = ?6
          WHERE id = ?1 AND app = ?2 AND direct = 0 AND sealed = ?3 AND {NOT_DELETED}"
     );
+    SECRETS = "SELECT id, app, sealed FROM endpoint WHERE id > ?1 AND deleted = 0 AND direct = 0 ORDER BY id LIMIT ?2";
+    DATE_CERTIFICATE = "UPDATE endpoint SET certificate_expires_at = ?3 WHERE id = ?1 AND sealed = ?2";
     UID_TAKEN = "SELECT 1 FROM endpoint WHERE app = ?1 AND uid = ?2 AND id <> ?3";
     COUNT = "SELECT count(*) FROM endpoint WHERE app = ?1 AND deleted = 0 AND direct = 0";
     OWN = format!(
@@ -225,14 +229,32 @@ pub(crate) fn replace_secrets(
     tx: &dyn Transaction,
     app: AppId,
     endpoint: EndpointId,
-    (was, sealed): (&[u8], &[u8]),
+    (was, sealed, certificate_expires_at): (&[u8], &[u8], Option<Timestamp>),
     at: Timestamp,
 ) -> Result<Changed> {
-    if tx.execute(&REPLACE_SECRETS, values![endpoint, app, was, sealed, at])? == 0 {
+    let replaced = values![endpoint, app, was, sealed, at, certificate_expires_at];
+    if tx.execute(&REPLACE_SECRETS, replaced)? == 0 {
         let there = tx.exists(&OWN, values![endpoint, app])?;
         return Ok(if there { Changed::Stale } else { Changed::NotFound });
     }
     application::raise_version(tx, app)?;
+    Ok(Changed::done())
+}
+
+pub(crate) fn sealed_secrets(
+    reading: &dyn Reading,
+    after: Option<EndpointId>,
+    limit: usize,
+) -> Result<Vec<SealedSecrets>> {
+    let after = after.unwrap_or(EndpointId::from_bytes([0; 20]));
+    reading.all(&SECRETS, values![after, limit])
+}
+
+/// An endpoint whose secrets have changed meanwhile is passed over: its date was written with them.
+pub(crate) fn date_certificates(tx: &dyn Transaction, dates: &[CertificateDate]) -> Result<Changed> {
+    for CertificateDate { endpoint, of, expires_at } in dates {
+        tx.execute(&DATE_CERTIFICATE, values![endpoint, of, expires_at])?;
+    }
     Ok(Changed::done())
 }
 

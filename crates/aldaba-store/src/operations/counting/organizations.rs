@@ -1,12 +1,13 @@
 //! Counts of organizations: how what happens is counted, and the rows that keep it. What waits is exact in every commit; all else
 //! is written together, once a second (`live.rs`).
 
-use crate::operations::column::{Columns, FromRow, Parameter};
+use crate::operations::column::{Columns, FromRow, Parameter, from_row};
+use crate::operations::endpoint::NOT_DELETED;
 use crate::operations::transaction::{ReadingExt, Value, statements, values};
 use crate::operations::{Reading, Result, Slice, Statement, Transaction};
 use crate::{
-    Accept, CountKind, CountedSpans, DeadLetterCounts, FailedEndpoints, ManualRecord, NewAttempt,
-    OrganizationCounts, OrganizationCountsQuery, Record, Seq, WaitingLanes,
+    Accept, CountKind, CountedSpans, DeadLetterCounts, ExpiringCertificate, FailedEndpoints, ManualRecord,
+    NewAttempt, OrganizationCounts, OrganizationCountsQuery, Record, Seq, WaitingLanes,
 };
 use aldaba_delivery::{Ending, EndpointId, OrgId, Reason, Timestamp};
 
@@ -39,15 +40,23 @@ statements! {
     HOURS = of_organization("organization_hour", "hour");
     NEWEST_MINUTES = newest("organization_minute", "minute");
     NEWEST_HOURS = newest("organization_hour", "hour");
-    FAILED = "SELECT org, count(*) FROM endpoint WHERE health_status >= 1 AND health_status <= 2 AND deleted = 0 GROUP BY org";
+    FAILED = format!(
+        "SELECT org, count(*) FROM endpoint WHERE health_status >= 1 AND health_status <= 2 AND {NOT_DELETED} GROUP BY org"
+    );
+    CERTIFICATES = format!(
+        "SELECT org, min(certificate_expires_at) FROM endpoint
+         WHERE certificate_expires_at IS NOT NULL AND disabled = 0 AND {NOT_DELETED} GROUP BY org"
+    );
     /// The next endpoint for which deliveries wait, with the first due time.
     NEXT_LANE = "SELECT endpoint, due_at FROM delivery
         WHERE state = 0 AND endpoint > ?1 ORDER BY endpoint, due_at, seq LIMIT 1";
     FIRST_TRIED = "SELECT clock_start FROM delivery
         WHERE state = 0 AND clock_start < due_at AND endpoint = ?1 ORDER BY clock_start LIMIT 1";
     /// Whether anything is sent to the endpoint.
-    OPEN = "SELECT org, CASE WHEN health_status = 0 AND disabled = 0 AND deleted = 0 THEN 1 ELSE 0 END
-        FROM endpoint WHERE id = ?1";
+    OPEN = format!(
+        "SELECT org, CASE WHEN health_status = 0 AND disabled = 0 AND {NOT_DELETED} THEN 1 ELSE 0 END
+         FROM endpoint WHERE id = ?1"
+    );
     HELD = "SELECT count(*) FROM (SELECT seq FROM delivery WHERE state = 0 AND endpoint = ?1 LIMIT ?2) AS held";
     SCHEDULED = "SELECT count(*) FROM (SELECT seq FROM delivery
         WHERE state = 0 AND endpoint = ?1 AND due_at > ?2 AND clock_start = due_at LIMIT ?3) AS scheduled";
@@ -92,6 +101,8 @@ impl FromRow for FailedEndpoints {
         Ok(Self { org, endpoints })
     }
 }
+
+from_row!(ExpiringCertificate { org, at });
 
 impl OrganizationCounts {
     pub(crate) fn accepted(&mut self, accept: &Accept, deliveries: usize) {
@@ -240,6 +251,10 @@ pub(crate) fn newest_counts(
 
 pub(crate) fn failed(reading: &dyn Reading) -> Result<Vec<FailedEndpoints>> {
     reading.all(&FAILED, values![])
+}
+
+pub(crate) fn expiring_certificates(reading: &dyn Reading) -> Result<Vec<ExpiringCertificate>> {
+    reading.all(&CERTIFICATES, values![])
 }
 
 /// What was never tried is due since it began to wait; the rest is looked for by when it began.

@@ -1,4 +1,4 @@
-//! README.md, the guides of `docs/` and the recipes of `docs/recipes/` as pages. The build makes them (`build.rs`);
+//! README.md, the guides of `docs/` and the recipes of `docs/recipes/` as pages. The build makes them (`build/`);
 //! the binary has them as they are served.
 
 use crate::api::response::error::Error;

@@ -2,7 +2,7 @@
 
 use crate::api::request::body::{BodyText, Pending};
 use crate::api::request::ids::Ids;
-use crate::api::request::json;
+use crate::api::request::json::{self, Moment};
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
@@ -39,7 +39,10 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The private key never leaves the server.
 fn render(identity: &Identity) -> impl Shows<Certificate> {
-    CertificateView { certificate_sha256: identity.certificate_fingerprint() }
+    CertificateView {
+        certificate_sha256: identity.certificate_fingerprint(),
+        expires_at: identity.expires_at().map(Moment),
+    }
 }
 
 fn read(endpoint: &Endpoint, body: BodyText<'_>) -> Result<Arc<Identity>, Error> {

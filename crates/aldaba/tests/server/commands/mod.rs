@@ -4,3 +4,4 @@ pub(crate) mod command_line;
 pub(crate) mod embedded;
 pub(crate) mod policy_command;
 pub(crate) mod token_command;
+mod version;

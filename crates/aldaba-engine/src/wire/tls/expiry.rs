@@ -11,7 +11,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 
 /// When the first of these certificates (DER) expires. Those that cannot be read do not count.
-pub(crate) fn first_expiry<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> Option<Timestamp> {
+pub fn first_expiry<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> Option<Timestamp> {
     certificates.into_iter().filter_map(expiry).min()
 }
 

@@ -1,4 +1,7 @@
-//! Makes pages of README.md, of the guides in `docs/` and of the recipes in `docs/recipes/`, to be served at `/docs/guides`.
+//! Makes pages of README.md, of the guides in `docs/` and of the recipes in `docs/recipes/`, to be served at `/docs/guides`, and says
+//! which commit the build is of.
+
+mod commit;
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use std::error::Error;
@@ -25,9 +28,10 @@ struct Guide {
 
 /// Writes a list of all guides: name, title, HTML.
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
     println!("cargo:rerun-if-changed={ROOT}/docs");
     println!("cargo:rerun-if-changed={ROOT}/{}", OVERVIEW.0);
+    println!("cargo:rustc-env=ALDABA_COMMIT={}", commit());
     let guides = guides()?;
     let mut pages = Vec::new();
     for guide in &guides {
@@ -45,6 +49,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     list.push(']');
     fs::write(Path::new(&env::var("OUT_DIR")?).join("guides.rs"), list)?;
     Ok(())
+}
+
+/// What the variable says, or git. In builds for tests a commit would build everything anew that depends on this package, so they
+/// do not know it.
+fn commit() -> String {
+    println!("cargo:rerun-if-env-changed=ALDABA_COMMIT");
+    if let Ok(commit) = env::var("ALDABA_COMMIT") {
+        return commit;
+    }
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let checkout = is_release.then(|| commit::checkout(Path::new(".")));
+    let Some(checkout) = checkout.flatten() else { return "unknown".into() };
+    checkout.files.iter().for_each(|file| println!("cargo:rerun-if-changed={}", file.display()));
+    checkout.commit
 }
 
 fn guides() -> Result<Vec<Guide>, Box<dyn Error>> {
