@@ -5,6 +5,7 @@ use super::inert::one_line;
 use super::links::{MailLink, MailLinkKind, MailScope};
 use super::texts::{self, MailTexts, texts};
 use super::{MailOptions, OutgoingMail, render};
+use crate::housekeeping::rfc3339;
 use crate::{Entropy, Vault};
 use aldaba_delivery::{Language, OwnerAlert, Timestamp};
 use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
@@ -21,6 +22,7 @@ const MAX_ERROR: usize = 500;
 
 /// The kinds of mails about an endpoint that this server queues with an attempt.
 pub(crate) const WARNING: &str = "endpoint.warning";
+pub(crate) const GIVEN_UP: &str = "endpoint.given_up";
 pub(crate) const FAILED: &str = "endpoint.failed";
 pub(crate) const RECOVERED: &str = "endpoint.recovered";
 
@@ -146,6 +148,13 @@ impl Composer<'_> {
                 parts.push(facts(mail, endpoint, Some(&trouble), texts));
                 texts.warning_subject(&name, failures)
             }
+            GIVEN_UP => {
+                parts.push(MailPart::Paragraph(texts.given_up_text(&name)));
+                parts.push(facts(mail, endpoint, Some(&trouble), texts));
+                parts.push(MailPart::Paragraph(texts.how_to_recover()));
+                parts.extend(self.recover_command(mail, &trouble).map(MailPart::Command));
+                texts.given_up_subject(&name)
+            }
             FAILED => {
                 let (subject, text) = texts::failed(texts, &name, trouble.cause, trouble.retries);
                 parts.push(MailPart::Paragraph(text));
@@ -155,7 +164,7 @@ impl Composer<'_> {
                     parts.push(MailPart::Paragraph(texts.recovers_by_itself()));
                 }
                 parts.push(MailPart::Paragraph(texts.how_to_resume()));
-                parts.extend(self.resume_command(mail).map(MailPart::Command));
+                parts.extend(self.command(mail, "resume", "").map(MailPart::Command));
                 subject
             }
             RECOVERED => {
@@ -210,11 +219,17 @@ impl Composer<'_> {
         MailPart::Link(texts.about_link(), self.url("/docs/guides/health"))
     }
 
-    /// What resumes the endpoint, for a shell.
-    fn resume_command(&self, mail: &Mail) -> Option<String> {
+    /// What sends again what was given up in an outage.
+    fn recover_command(&self, mail: &Mail, trouble: &EndpointTrouble) -> Option<String> {
+        let since = rfc3339(Timestamp::from_millis(trouble.since));
+        self.command(mail, "recover", &format!(" --json '{{\"since\": \"{since}\"}}'"))
+    }
+
+    /// What does something with the endpoint, for a shell.
+    fn command(&self, mail: &Mail, action: &str, options: &str) -> Option<String> {
         let MailRecipient::Endpoint(app, endpoint) = mail.recipient else { return None };
-        let url = self.url(&format!("/api/v1/app/{app}/endpoint/{endpoint}/resume"));
-        Some(format!("curl --request POST --header \"Authorization: Bearer $TOKEN\" {url}"))
+        let url = self.url(&format!("/api/v1/app/{app}/endpoint/{endpoint}/{action}"));
+        Some(format!("curl --request POST --header \"Authorization: Bearer $TOKEN\"{options} {url}"))
     }
 
     fn link(&self, mail: &Mail, to: &str, kind: MailLinkKind, language: Language) -> Option<String> {
@@ -245,9 +260,9 @@ fn shown_name(endpoint: &MailEndpoint) -> String {
     name.or_else(host).unwrap_or_else(|| endpoint.id.to_string())
 }
 
-/// A URL without its query, which may hold a secret.
-fn shown_url(url: &str) -> String {
-    one_line(url.split(['?', '#']).next().unwrap_or_default(), MAX_URL)
+/// Where an endpoint is, without its path and query: either may hold a secret, as in URLs of chat services.
+fn shown_origin(url: &str) -> Option<String> {
+    Some(one_line(&Url::parse(url).ok()?.origin().ascii_serialization(), MAX_URL))
 }
 
 fn facts(
@@ -256,8 +271,9 @@ fn facts(
     trouble: Option<&EndpointTrouble>,
     texts: &dyn MailTexts,
 ) -> MailPart {
-    let url = shown_url(&endpoint.url);
-    let mut facts = vec![(texts.endpoint_label(), format!("{} ({url})", shown_name(endpoint)))];
+    let id = endpoint.id.to_string();
+    let place = shown_origin(&endpoint.url).map_or(id.clone(), |origin| format!("{origin}, {id}"));
+    let mut facts = vec![(texts.endpoint_label(), format!("{} ({place})", shown_name(endpoint)))];
     if let Some(application) = &mail.application {
         facts.push((texts.application_label(), one_line(&application.name, MAX_NAME)));
     }
@@ -347,7 +363,7 @@ mod tests {
         let endpoint = MailEndpoint {
             id,
             name: Some("A\r\nBcc: x@example.com".into()),
-            url: "https://example.com/a?key=canary#canary".into(),
+            url: "https://example.com/canary?key=canary#canary".into(),
             status: HealthStatus::Failed,
             disabled: false,
             pending: MailEndpoint::MAX_COUNTED + 1,
@@ -377,7 +393,7 @@ mod tests {
 
     #[test]
     fn every_kind_about_an_endpoint_has_a_text_in_both_languages_without_line_ends_markup_or_secrets() {
-        for kind in [WARNING, FAILED, RECOVERED, NewMail::RESUMED] {
+        for kind in [WARNING, GIVEN_UP, FAILED, RECOVERED, NewMail::RESUMED] {
             let subjects = Language::ALL.map(|language| {
                 let mail = composed(&[about_endpoint(kind)], language).unwrap();
                 assert!(mail.subject.contains("'A Bcc: x@example.com'"), "{}", mail.subject);

@@ -2,7 +2,7 @@
 
 use super::Recorder;
 use super::decide::DecidedAttempt;
-use super::mails::{attempt_mails, blocked_mails};
+use super::mails::{attempt_mails, unsent_mails};
 use super::notices::attempt_notices;
 use crate::delivering::{AttemptEnd, AttemptRequest, AttemptResult};
 use crate::scheduling::Gates;
@@ -38,7 +38,8 @@ impl Recorder {
                 let before = health.clone();
                 let mut record = ended_unsent(&request, Reason::PayloadDeleted, health, now);
                 if let (Some(delay), Some(after)) = (self.mail_queue.delay, &record.health) {
-                    record.mails = blocked_mails(&request, (&before, after), (now, delay));
+                    let ending = record.transition.ending();
+                    record.mails = unsent_mails(&request, (&before, after), ending, (now, delay));
                 }
                 Some(RecordPlan { record, next: None, answered: None, woken })
             }

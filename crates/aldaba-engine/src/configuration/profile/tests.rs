@@ -18,6 +18,7 @@ fn context<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> HeaderContex
         now: Timestamp::from_millis(1_614_265_330_987),
         keys,
         body: BODY,
+        traceparent: None,
     }
 }
 

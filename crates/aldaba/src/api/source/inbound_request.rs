@@ -8,7 +8,9 @@ use crate::api::request::ids::Ids;
 use crate::api::request::json;
 use crate::api::response::code::Code;
 use crate::api::{Api, Error};
-use aldaba_engine::{InboundError, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError};
+use aldaba_engine::{
+    InboundError, InboundEvent, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError,
+};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
@@ -99,8 +101,9 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         rates::admit_sender(api, source.id)?;
     }
     let headers = request.headers().clone();
-    let body = match Pending::at_source(request, api, Holder::at_source(source.org, source.app)).read().await
-    {
+    let pending = Pending::at_source(request, api, Holder::at_source(source.org, source.app));
+    let trace = pending.trace();
+    let body = match pending.read().await {
         Ok(body) => body,
         // The sender is unknown.
         Err(error) if source.verifies() => {
@@ -128,7 +131,12 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         InspectedRequest::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_memory());
+    let event = InboundEvent { trace: trace.event(), ..event };
     let reception = api.engine.receive(source, event, bytes, room).await?;
+    match reception {
+        Reception::New(message) => trace.begins(message),
+        Reception::Duplicate(message) | Reception::Reopened(message) => trace.concerns(message),
+    }
     let said = ReceivedOut {
         duplicate: matches!(reception, Reception::Duplicate(_)),
         reopened: matches!(reception, Reception::Reopened(_)),
