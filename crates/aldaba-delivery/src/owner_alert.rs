@@ -19,7 +19,7 @@ impl OwnerAlert {
     /// Failures in a row after which the owner is warned. It is said once: the count begins anew only after a success.
     pub const WARNING_FAILURES: u32 = 3;
 
-    /// What there is to tell of an attempt that has changed the health, or of the end of a delivery.
+    /// What there is to tell of an attempt that has changed the health or ended its delivery.
     pub fn of(before: &Health, after: &Health, ending: Option<Ending>) -> Option<Self> {
         let warned = |health: &Health| health.failure_count >= Self::WARNING_FAILURES;
         let gave_up = matches!(ending, Some(Ending::Dead(Reason::Exhausted | Reason::StopDate)));
@@ -53,7 +53,7 @@ mod tests {
         let ended = |before, after, reason| {
             OwnerAlert::of(&failing(before), &failing(after), Some(Ending::Dead(reason)))
         };
-        assert_eq!(ended(5, 6, Reason::Exhausted), Some(OwnerAlert::GivenUp));
+        assert_eq!(ended(5, 5, Reason::Exhausted), Some(OwnerAlert::GivenUp));
         assert_eq!(ended(2, 3, Reason::Exhausted), Some(OwnerAlert::GivenUp), "it says more than a warning");
         assert_eq!(ended(9, 9, Reason::StopDate), Some(OwnerAlert::GivenUp), "it ends between two attempts");
         assert_eq!(ended(1, 1, Reason::StopDate), None, "what waited too long is not the receiver's fault");

@@ -11,6 +11,7 @@ use aldaba_delivery::{Language, OwnerAlert, Timestamp};
 use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::time::Duration;
 use url::Url;
 
 /// Characters of a name in a mail.
@@ -19,6 +20,9 @@ const MAX_NAME: usize = 80;
 const MAX_URL: usize = 200;
 /// Characters of an error in a mail.
 const MAX_ERROR: usize = 500;
+
+/// How long before the first message that was given up others may have been accepted that are given up after it.
+const RECOVERY_MARGIN: Duration = Duration::from_secs(3600);
 
 /// The kinds of mails about an endpoint that this server queues with an attempt.
 pub(crate) const WARNING: &str = "endpoint.warning";
@@ -219,9 +223,11 @@ impl Composer<'_> {
         MailPart::Link(texts.about_link(), self.url("/docs/guides/health"))
     }
 
-    /// What sends again what was given up in an outage.
+    /// What sends again what was given up in an outage. It goes by when messages were accepted, and they are not given up in that
+    /// order.
     fn recover_command(&self, mail: &Mail, trouble: &EndpointTrouble) -> Option<String> {
-        let since = rfc3339(Timestamp::from_millis(trouble.since));
+        let first = Timestamp::from_millis(trouble.since.min(trouble.accepted_at));
+        let since = rfc3339(first.before(RECOVERY_MARGIN));
         self.command(mail, "recover", &format!(" --json '{{\"since\": \"{since}\"}}'"))
     }
 
@@ -311,11 +317,10 @@ fn chosen_language(metadata: &str) -> Option<Language> {
 mod tests {
     use super::*;
     use crate::SystemEntropy;
-    use crate::mailing::{MailFailure, MailTransport, SendingMail};
+    use crate::mailing::{MailFailure, MailTransport, SendingMail, TroubleCause};
     use aldaba_delivery::{AppId, EndpointId, HealthStatus};
     use aldaba_store::{MailApplication, MailNumber, MailPermission};
     use std::sync::Arc;
-    use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
@@ -404,6 +409,41 @@ mod tests {
                 mail.subject
             });
             assert_ne!(subjects[0], subjects[1], "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_text_of_others_is_markup_or_begins_a_line_in_any_kind_of_mail_and_any_language() {
+        let hostile = "<img src=x onerror=alert(1)>\r\nBcc: x@example.com\u{2028}\u{202e}\"'</title>";
+        let text = || AlertText { subject: hostile.into(), paragraphs: vec![hostile.into()] };
+        let alert = AlertMail { en: text(), es: text(), path: Some("/docs".into()) };
+        let trouble = |cause| EndpointTrouble { error: hostile.into(), cause, ..EndpointTrouble::default() };
+        let about = |kind, cause| Mail {
+            body: serde_json::to_string(&trouble(cause)).unwrap(),
+            endpoint: about_endpoint(kind)
+                .endpoint
+                .map(|one| MailEndpoint { name: Some(hostile.into()), ..one }),
+            application: Some(MailApplication { name: hostile.into(), metadata: "{}".into() }),
+            ..about_endpoint(kind)
+        };
+        use TroubleCause::{Blocked, Exhausted, Gone, WithoutSuccess};
+        let mut mails: Vec<_> =
+            [Exhausted, WithoutSuccess, Gone, Blocked].map(|cause| about(FAILED, cause)).into();
+        mails.extend([WARNING, GIVEN_UP, RECOVERED, NewMail::RESUMED].map(|kind| about(kind, Exhausted)));
+        mails.push(to_operator("alert.firing", alert.body()));
+        let confirmed = MailRecipient::Unconfirmed(AppId::from_bytes([1; 20]), "a@example.com".into());
+        mails.push(Mail { recipient: confirmed, ..about(NewMail::CONFIRM, Exhausted) });
+        for language in Language::ALL {
+            let singles = mails.iter().map(std::slice::from_ref);
+            for of_one_message in singles.chain([&mails[..]]) {
+                let mail = composed(of_one_message, language).unwrap();
+                assert!(!mail.subject.contains(['\r', '\n', '\u{2028}', '\u{202e}']), "{:?}", mail.subject);
+                assert!(!mail.html.contains("<img") && !mail.html.contains("'</title>"), "{}", mail.html);
+                for text in [&mail.text, &mail.html] {
+                    assert!(!text.contains(['\r', '\u{2028}', '\u{202e}']), "{text:?}");
+                    assert!(text.lines().all(|line| !line.starts_with("Bcc")), "{text}");
+                }
+            }
         }
     }
 

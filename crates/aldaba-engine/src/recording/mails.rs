@@ -1,11 +1,12 @@
 //! The mails about attempts: what the owner of an endpoint is told. They are stored with the record, and sent later
-//! (`mailing/sender.rs`). Only what has changed the endpoint's health gets here, and deliveries that have passed their stop date.
+//! (`mailing/sender.rs`). Only what has changed the endpoint's health or ended a delivery without success gets here.
 
 use crate::delivering::{AttemptRequest, Target};
 use crate::mailing::{self, EndpointTrouble, TroubleCause, one_line};
 use aldaba_delivery::policy::EndpointFails;
 use aldaba_delivery::{
-    AppId, Ending, EndpointId, Health, HealthStatus, OrgId, OwnerAlert, Policy, Reason, Timestamp, Transition,
+    AppId, Ending, EndpointId, Health, HealthStatus, MessageId, OrgId, OwnerAlert, Policy, Reason, Timestamp,
+    Transition,
 };
 use aldaba_store::{Endpoint, MailRecipient, NewAttempt, NewMail, OutageMail};
 use http::StatusCode;
@@ -64,7 +65,7 @@ pub(super) fn attempt_mails(
         Some(_) => policy.limit.attempts.unwrap_or(attempts).saturating_sub(1),
         None => attempts.saturating_sub(1),
     };
-    mails(&subject, (policy, retries), health, transition.ending(), times)
+    mails(&subject, (policy, retries), health, (request.pending.message, transition.ending()), times)
 }
 
 /// What the owner is told of a delivery that has ended without an attempt: at an ordered endpoint it may block the others.
@@ -75,24 +76,24 @@ pub(super) fn unsent_mails(
     times: (Timestamp, Duration),
 ) -> Vec<NewMail> {
     let Some(subject) = MailSubject::of_request(request, (None, "")) else { return Vec::new() };
-    mails(&subject, (&request.target.policy, 0), health, ending, times)
+    mails(&subject, (&request.target.policy, 0), health, (request.pending.message, ending), times)
 }
 
 /// The same of a delivery that has passed its stop date.
 pub(crate) fn expired_mails(
     subject: &MailSubject<'_>,
-    policy: &Policy,
+    (policy, message): (&Policy, MessageId),
     health: (&Health, &Health),
     times: (Timestamp, Duration),
 ) -> Vec<NewMail> {
-    mails(subject, (policy, 0), health, Some(Ending::Dead(Reason::StopDate)), times)
+    mails(subject, (policy, 0), health, (message, Some(Ending::Dead(Reason::StopDate))), times)
 }
 
 fn mails(
     subject: &MailSubject<'_>,
     (policy, retries): (&Policy, u32),
     (before, after): (&Health, &Health),
-    ending: Option<Ending>,
+    (message, ending): (MessageId, Option<Ending>),
     (now, delay): (Timestamp, Duration),
 ) -> Vec<NewMail> {
     let Some(alert) = OwnerAlert::of(before, after, ending) else { return Vec::new() };
@@ -105,6 +106,7 @@ fn mails(
     let trouble = EndpointTrouble {
         error: subject.error_text(),
         since: after.failing_since.or(after.changed_at).unwrap_or(now).millis(),
+        accepted_at: message.created_at().millis(),
         failures: after.failure_count,
         retries,
         cause: cause(policy, after.status),

@@ -65,7 +65,9 @@ impl Recorder {
             false => Vec::new(),
         };
         let health_changed = new_health != *health;
-        let mails = match self.mail_queue.delay.filter(|_| health_changed) {
+        // The last attempt of a delivery leaves the health as it is.
+        let may_tell = health_changed || matches!(transition.ending(), Some(Ending::Dead(_)));
+        let mails = match self.mail_queue.delay.filter(|_| may_tell) {
             Some(delay) => attempt_mails(request, &attempt, &transition, (health, &new_health), (now, delay)),
             None => Vec::new(),
         };

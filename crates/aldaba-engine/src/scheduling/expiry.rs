@@ -270,7 +270,8 @@ impl Dispatcher {
             let health_after = health.as_ref().unwrap_or(before);
             let mails = match (&subject, self.recorder.mail_queue.delay) {
                 (Some(subject), Some(delay)) => {
-                    expired_mails(subject, &rule.policy, (before, health_after), (now, delay))
+                    let about = (&rule.policy, record.message);
+                    expired_mails(subject, about, (before, health_after), (now, delay))
                 }
                 _ => Vec::new(),
             };

@@ -3,16 +3,16 @@
 use super::stage::{MailStage, header, subjects, text};
 use crate::support::running::Running;
 use crate::support::waiting::wait_until;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 /// Never gives the endpoint up.
-fn lasting(name: &str, delays: &[&str], more: Value) -> String {
-    let mut policy = json!({
+fn lasting(name: &str, delays: &[&str], stop_after: Option<&str>) -> String {
+    let policy = json!({
         "name": name, "schedule": {"type": "list", "delays": delays}, "jitter": {"type": "none"},
         "gate": {"type": "apart"}, "endpointFails": {"type": "never"}, "probe": null,
+        "limit": {"attempts": delays.len() + 1, "stopAfter": stop_after},
     });
-    policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     policy.to_string()
 }
 
@@ -20,7 +20,7 @@ fn lasting(name: &str, delays: &[&str], more: Value) -> String {
 async fn the_owner_is_told_once_in_an_outage_that_deliveries_are_given_up_and_how_to_send_them_again() {
     let stage = MailStage::new().await;
     let client = &stage.server.client;
-    client.post("/policy", lasting("lasting", &["50ms"; 4], json!({}))).await.expect(201);
+    client.post("/policy", lasting("lasting", &["50ms"; 4], None)).await.expect(201);
     let endpoint = stage.endpoint(json!({"policy": "lasting", "name": "A"})).await;
     stage.send().await;
     let mails = stage.mails(2).await;
@@ -55,8 +55,7 @@ async fn the_owner_is_told_once_in_an_outage_that_deliveries_are_given_up_and_ho
 #[tokio::test]
 async fn the_owner_is_told_of_a_stop_date_that_passes_between_two_attempts_and_of_the_block_that_follows() {
     let stage = MailStage::new().await;
-    let limit = json!({"limit": {"stopAfter": "6s"}});
-    let policy = lasting("limited", &["50ms", "50ms", "4s"], limit);
+    let policy = lasting("limited", &["50ms", "50ms", "4s"], Some("6s"));
     stage.server.client.post("/policy", policy).await.expect(201);
     for more in [
         json!({"name": "Ordered", "ordering": "fifo", "onExhausted": "block"}),
