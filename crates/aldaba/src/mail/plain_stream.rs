@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 /// The first byte of a TLS handshake. No command begins with it.
 const HANDSHAKE: u8 = 0x16;
 
-/// Hands over one byte at a time until encryption begins. A reader behind it that reads ahead would keep what came in the clear
+/// Returns one byte at a time until encryption begins. A reader behind it that reads ahead would keep what came in the clear
 /// after the answer to `STARTTLS`, and take it for encrypted answers: anybody on the way could write them.
 #[derive(Debug)]
 pub(super) struct PlainStream {

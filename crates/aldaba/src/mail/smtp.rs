@@ -30,7 +30,7 @@ pub struct SmtpTimeouts {
     pub hello: Duration,
     /// For the answers to the recipient and to the announcement of the mail.
     pub recipient: Duration,
-    /// For the mail itself. Whoever gives up early gets it twice, so this is long.
+    /// For the mail itself. A client that gives up early sends it twice, so this is long.
     pub end: Duration,
 }
 
@@ -48,10 +48,10 @@ pub struct SmtpTransport {
     tls: TlsParameters,
     hello: ClientId,
     timeouts: SmtpTimeouts,
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<SmtpConnection>>,
 }
 
-struct Connection {
+struct SmtpConnection {
     smtp: AsyncSmtpConnection,
     /// The server takes several commands at once.
     pipelines: bool,
@@ -76,7 +76,7 @@ impl SmtpTransport {
     }
 
     /// Connects, encrypts and authenticates.
-    async fn connect(&self) -> Result<Connection, MailFailure> {
+    async fn connect(&self) -> Result<SmtpConnection, MailFailure> {
         let mut smtp = match self.server.encryption {
             SmtpEncryption::Tls => self.connect_encrypted().await?,
             SmtpEncryption::StartTls(rule) => self.connect_plain(rule).await?,
@@ -89,7 +89,7 @@ impl SmtpTransport {
             let authenticated = smtp.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
             authenticated.map_err(|error| self.unusable("AUTH", &error))?;
         }
-        Ok(Connection { smtp, pipelines })
+        Ok(SmtpConnection { smtp, pipelines })
     }
 
     async fn connect_encrypted(&self) -> Result<AsyncSmtpConnection, MailFailure> {
@@ -156,7 +156,7 @@ impl SmtpTransport {
 
     /// Names the sender, over the connection that is there or another one: a server may have closed it meanwhile, or takes
     /// only so many mails over one. A failure concerns the server or the sender, not the mail.
-    async fn begin(&self, kept: Option<Connection>, to: &Address) -> Result<Connection, MailFailure> {
+    async fn begin(&self, kept: Option<SmtpConnection>, to: &Address) -> Result<SmtpConnection, MailFailure> {
         if let Some(mut kept) = kept
             && !kept.smtp.has_broken()
             && self.sender(&mut kept, to).await.is_ok()
@@ -172,7 +172,7 @@ impl SmtpTransport {
     }
 
     /// With the recipient and the announcement of the mail, where the server takes them at once.
-    async fn sender(&self, connection: &mut Connection, to: &Address) -> Result<(), MailFailure> {
+    async fn sender(&self, connection: &mut SmtpConnection, to: &Address) -> Result<(), MailFailure> {
         let mut parameters = Vec::new();
         let is_ascii = |address: &Address| address.user().is_ascii() && address.domain().is_ascii();
         if !is_ascii(to) || !is_ascii(&self.from.email) {
@@ -194,8 +194,8 @@ impl SmtpTransport {
 
     /// Names the recipient and announces the mail. Whatever fails from here on may be caused by this mail or its recipient:
     /// others are tried meanwhile.
-    async fn recipient(&self, connection: &mut Connection, to: Address) -> Result<(), MailFailure> {
-        let Connection { smtp, pipelines } = connection;
+    async fn recipient(&self, connection: &mut SmtpConnection, to: Address) -> Result<(), MailFailure> {
+        let SmtpConnection { smtp, pipelines } = connection;
         if !*pipelines {
             let taken = smtp.command(Rcpt::new(to, Vec::new())).await;
             taken.map_err(|error| self.refused("RCPT TO", &error))?;

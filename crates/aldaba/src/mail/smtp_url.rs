@@ -73,7 +73,7 @@ impl SmtpUrl {
             }
             ("smtp", chosen) => {
                 let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-                // A password is not sent where others can read it, unless somebody has asked for that. Whoever is on the way
+                // A password is not sent where others can read it, unless somebody has asked for that. Somebody on the way
                 // can leave out the offer of encryption.
                 if credentials.is_some() && !is_local && chosen == Some(StartTls::Opportunistic) {
                     let why = "with a password it is starttls=required, or starttls=never in a network that you trust";
