@@ -2,7 +2,8 @@
 
 What it does with a recipient is in the part of the address before the @: `never` is refused for good, `later` for the time
 being, `blunt` at the end of the mail; at `closing` and `cut` the conversation ends, with and without a word. The file `break` has the number of mails after which the connection is cut without an
-answer; they are kept. The file `refuse` makes it close every conversation at the sender.
+answer; they are kept. The file `refuse` makes it close every conversation at the sender. The file `hang` has the step at which
+it answers no more: `hello`, `sender`, `recipient` or `end`. The file `pipelines` makes it offer PIPELINING.
 """
 
 import argparse
@@ -18,8 +19,24 @@ from aiosmtpd.smtp import SMTP, AuthResult
 CUTS = "break"
 
 
+async def hang(step):
+    """A step that began to hang does not answer any more."""
+    if os.path.exists("hang") and open("hang").read() == step:
+        with open("hangs", "a") as file:
+            file.write(step + "\n")
+        await asyncio.Event().wait()
+
+
 class Handler:
+    async def handle_EHLO(self, server, session, envelope, hostname, responses):
+        await hang("hello")
+        session.host_name = hostname
+        if os.path.exists("pipelines"):
+            responses.insert(1, "250-PIPELINING")
+        return responses
+
     async def handle_MAIL(self, server, session, envelope, address, options):
+        await hang("sender")
         if os.path.exists("refuse"):
             return "451 come back later"
         envelope.mail_from = address
@@ -27,6 +44,7 @@ class Handler:
         return "250 OK"
 
     async def handle_RCPT(self, server, session, envelope, address, options):
+        await hang("recipient")
         name = address.split("@")[0]
         if name == "never":
             return "550 there is no such user here"
@@ -40,6 +58,7 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
+        await hang("end")
         keep(server, session, envelope)
         if envelope.rcpt_tos[0].startswith("blunt@"):
             return "554 not wanted"

@@ -85,6 +85,26 @@ impl Smtp {
         fs::write(self.folder.join("break"), mails.to_string()).expect("the folder is ours");
     }
 
+    /// From now on it answers no more at a step: `hello`, `sender`, `recipient` or `end`. Conversations that hang stay so.
+    pub fn hang_at(&self, step: Option<&str>) {
+        let file = self.folder.join("hang");
+        match step {
+            Some(step) => fs::write(file, step).expect("the folder is ours"),
+            None => drop(fs::remove_file(file)),
+        }
+    }
+
+    /// The steps at which conversations hang.
+    pub fn hangs(&self) -> Vec<String> {
+        let steps = fs::read_to_string(self.folder.join("hangs")).unwrap_or_default();
+        steps.lines().map(str::to_owned).collect()
+    }
+
+    /// It offers to take several commands at once.
+    pub fn pipeline(&self) {
+        fs::write(self.folder.join("pipelines"), "").expect("the folder is ours");
+    }
+
     /// Whether it refuses every sender for the time being.
     pub fn refuse(&self, refuses: bool) {
         let file = self.folder.join("refuse");

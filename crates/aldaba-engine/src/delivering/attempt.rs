@@ -126,7 +126,7 @@ impl Sender {
         let event_type = content.content().event_type.clone();
         let (started_at, from) = (self.clock.now(), self.clock.monotonic());
         let message = request.pending.message;
-        let trace = self.tracer.attempt(message);
+        let trace = self.tracer.attempt(message, request.target.profile.sends_traceparent());
         let sending = AssertUnwindSafe(self.send(request, content, trace.as_ref())).catch_unwind();
         let response = sending.await.unwrap_or_else(|_| own_failure("the attempt panicked"));
         let to = self.clock.monotonic();
@@ -165,9 +165,12 @@ impl Sender {
             now,
             keys: &address.keys.at(self.trust.believed(self.clock.now())),
             body: &message.payload,
+            traceparent: trace.and_then(|trace| trace.header.as_ref()),
         });
         let mut headers = Target::with_own(&target.profile, address, &own, headers);
-        if let Some(header) = trace.and_then(|trace| trace.header.as_ref()) {
+        if let Some(header) =
+            trace.and_then(|trace| trace.header.as_ref()).filter(|_| self.tracer.tells_all())
+        {
             // An endpoint's own header of this name stays.
             headers.entry(TRACEPARENT).or_insert_with(|| header.clone());
         }

@@ -42,6 +42,8 @@ impl Engine {
             now: attempt.started_at,
             keys: &address.keys.at(attempt.started_at),
             body: &message.content.payload,
+            // It is not stored.
+            traceparent: None,
         };
         // The signature cannot be derived without the payload.
         let own = match message.expunged {

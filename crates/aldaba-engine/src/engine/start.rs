@@ -18,7 +18,7 @@ use crate::housekeeping::{OperationalListeners, OperationalSender};
 
 use crate::inbound::{InspectionQueue, SourceServices};
 use crate::intake::Intake;
-use crate::mailing::{LastMails, MailQueue, MailSender, ServerState};
+use crate::mailing::{MailQueue, MailSender, ServerState};
 use crate::observing::{Statistics, StoreWatch};
 use crate::recording::Recorder;
 use crate::replaying::Replays;
@@ -311,7 +311,7 @@ impl Engine {
                 options: mail.clone(),
                 queue: mail_queue.clone(),
                 server: ServerState::default(),
-                turns: LastMails::default(),
+                last: None,
             });
         }
         let inner = EngineParts {

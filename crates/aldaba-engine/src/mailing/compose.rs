@@ -5,11 +5,13 @@ use super::inert::one_line;
 use super::links::{MailLink, MailLinkKind, MailScope};
 use super::texts::{self, MailTexts, texts};
 use super::{MailOptions, OutgoingMail, render};
+use crate::housekeeping::rfc3339;
 use crate::{Entropy, Vault};
 use aldaba_delivery::{Language, OwnerAlert, Timestamp};
 use aldaba_store::{Mail, MailEndpoint, MailRecipient, NewMail};
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::time::Duration;
 use url::Url;
 
 /// Characters of a name in a mail.
@@ -19,8 +21,12 @@ const MAX_URL: usize = 200;
 /// Characters of an error in a mail.
 const MAX_ERROR: usize = 500;
 
+/// How long before the first message that was given up others may have been accepted that are given up after it.
+const RECOVERY_MARGIN: Duration = Duration::from_secs(3600);
+
 /// The kinds of mails about an endpoint that this server queues with an attempt.
 pub(crate) const WARNING: &str = "endpoint.warning";
+pub(crate) const GIVEN_UP: &str = "endpoint.given_up";
 pub(crate) const FAILED: &str = "endpoint.failed";
 pub(crate) const RECOVERED: &str = "endpoint.recovered";
 
@@ -146,6 +152,13 @@ impl Composer<'_> {
                 parts.push(facts(mail, endpoint, Some(&trouble), texts));
                 texts.warning_subject(&name, failures)
             }
+            GIVEN_UP => {
+                parts.push(MailPart::Paragraph(texts.given_up_text(&name)));
+                parts.push(facts(mail, endpoint, Some(&trouble), texts));
+                parts.push(MailPart::Paragraph(texts.how_to_recover()));
+                parts.extend(self.recover_command(mail, &trouble).map(MailPart::Command));
+                texts.given_up_subject(&name)
+            }
             FAILED => {
                 let (subject, text) = texts::failed(texts, &name, trouble.cause, trouble.retries);
                 parts.push(MailPart::Paragraph(text));
@@ -155,7 +168,7 @@ impl Composer<'_> {
                     parts.push(MailPart::Paragraph(texts.recovers_by_itself()));
                 }
                 parts.push(MailPart::Paragraph(texts.how_to_resume()));
-                parts.extend(self.resume_command(mail).map(MailPart::Command));
+                parts.extend(self.command(mail, "resume", "").map(MailPart::Command));
                 subject
             }
             RECOVERED => {
@@ -210,11 +223,19 @@ impl Composer<'_> {
         MailPart::Link(texts.about_link(), self.url("/docs/guides/health"))
     }
 
-    /// What resumes the endpoint, for a shell.
-    fn resume_command(&self, mail: &Mail) -> Option<String> {
+    /// What sends again what was given up in an outage. It goes by when messages were accepted, and they are not given up in that
+    /// order.
+    fn recover_command(&self, mail: &Mail, trouble: &EndpointTrouble) -> Option<String> {
+        let first = Timestamp::from_millis(trouble.since.min(trouble.accepted_at));
+        let since = rfc3339(first.before(RECOVERY_MARGIN));
+        self.command(mail, "recover", &format!(" --json '{{\"since\": \"{since}\"}}'"))
+    }
+
+    /// What does something with the endpoint, for a shell.
+    fn command(&self, mail: &Mail, action: &str, options: &str) -> Option<String> {
         let MailRecipient::Endpoint(app, endpoint) = mail.recipient else { return None };
-        let url = self.url(&format!("/api/v1/app/{app}/endpoint/{endpoint}/resume"));
-        Some(format!("curl --request POST --header \"Authorization: Bearer $TOKEN\" {url}"))
+        let url = self.url(&format!("/api/v1/app/{app}/endpoint/{endpoint}/{action}"));
+        Some(format!("curl --request POST --header \"Authorization: Bearer $TOKEN\"{options} {url}"))
     }
 
     fn link(&self, mail: &Mail, to: &str, kind: MailLinkKind, language: Language) -> Option<String> {
@@ -245,9 +266,9 @@ fn shown_name(endpoint: &MailEndpoint) -> String {
     name.or_else(host).unwrap_or_else(|| endpoint.id.to_string())
 }
 
-/// A URL without its query, which may hold a secret.
-fn shown_url(url: &str) -> String {
-    one_line(url.split(['?', '#']).next().unwrap_or_default(), MAX_URL)
+/// Where an endpoint is, without its path and query: either may hold a secret, as in URLs of chat services.
+fn shown_origin(url: &str) -> Option<String> {
+    Some(one_line(&Url::parse(url).ok()?.origin().ascii_serialization(), MAX_URL))
 }
 
 fn facts(
@@ -256,8 +277,9 @@ fn facts(
     trouble: Option<&EndpointTrouble>,
     texts: &dyn MailTexts,
 ) -> MailPart {
-    let url = shown_url(&endpoint.url);
-    let mut facts = vec![(texts.endpoint_label(), format!("{} ({url})", shown_name(endpoint)))];
+    let id = endpoint.id.to_string();
+    let place = shown_origin(&endpoint.url).map_or(id.clone(), |origin| format!("{origin}, {id}"));
+    let mut facts = vec![(texts.endpoint_label(), format!("{} ({place})", shown_name(endpoint)))];
     if let Some(application) = &mail.application {
         facts.push((texts.application_label(), one_line(&application.name, MAX_NAME)));
     }
@@ -295,11 +317,10 @@ fn chosen_language(metadata: &str) -> Option<Language> {
 mod tests {
     use super::*;
     use crate::SystemEntropy;
-    use crate::mailing::{MailFailure, MailTransport, SendingMail};
+    use crate::mailing::{MailFailure, MailTransport, SendingMail, TroubleCause};
     use aldaba_delivery::{AppId, EndpointId, HealthStatus};
     use aldaba_store::{MailApplication, MailNumber, MailPermission};
     use std::sync::Arc;
-    use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
@@ -347,7 +368,7 @@ mod tests {
         let endpoint = MailEndpoint {
             id,
             name: Some("A\r\nBcc: x@example.com".into()),
-            url: "https://example.com/a?key=canary#canary".into(),
+            url: "https://example.com/canary?key=canary#canary".into(),
             status: HealthStatus::Failed,
             disabled: false,
             pending: MailEndpoint::MAX_COUNTED + 1,
@@ -377,7 +398,7 @@ mod tests {
 
     #[test]
     fn every_kind_about_an_endpoint_has_a_text_in_both_languages_without_line_ends_markup_or_secrets() {
-        for kind in [WARNING, FAILED, RECOVERED, NewMail::RESUMED] {
+        for kind in [WARNING, GIVEN_UP, FAILED, RECOVERED, NewMail::RESUMED] {
             let subjects = Language::ALL.map(|language| {
                 let mail = composed(&[about_endpoint(kind)], language).unwrap();
                 assert!(mail.subject.contains("'A Bcc: x@example.com'"), "{}", mail.subject);
@@ -388,6 +409,41 @@ mod tests {
                 mail.subject
             });
             assert_ne!(subjects[0], subjects[1], "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_text_of_others_is_markup_or_begins_a_line_in_any_kind_of_mail_and_any_language() {
+        let hostile = "<img src=x onerror=alert(1)>\r\nBcc: x@example.com\u{2028}\u{202e}\"'</title>";
+        let text = || AlertText { subject: hostile.into(), paragraphs: vec![hostile.into()] };
+        let alert = AlertMail { en: text(), es: text(), path: Some("/docs".into()) };
+        let trouble = |cause| EndpointTrouble { error: hostile.into(), cause, ..EndpointTrouble::default() };
+        let about = |kind, cause| Mail {
+            body: serde_json::to_string(&trouble(cause)).unwrap(),
+            endpoint: about_endpoint(kind)
+                .endpoint
+                .map(|one| MailEndpoint { name: Some(hostile.into()), ..one }),
+            application: Some(MailApplication { name: hostile.into(), metadata: "{}".into() }),
+            ..about_endpoint(kind)
+        };
+        use TroubleCause::{Blocked, Exhausted, Gone, WithoutSuccess};
+        let mut mails: Vec<_> =
+            [Exhausted, WithoutSuccess, Gone, Blocked].map(|cause| about(FAILED, cause)).into();
+        mails.extend([WARNING, GIVEN_UP, RECOVERED, NewMail::RESUMED].map(|kind| about(kind, Exhausted)));
+        mails.push(to_operator("alert.firing", alert.body()));
+        let confirmed = MailRecipient::Unconfirmed(AppId::from_bytes([1; 20]), "a@example.com".into());
+        mails.push(Mail { recipient: confirmed, ..about(NewMail::CONFIRM, Exhausted) });
+        for language in Language::ALL {
+            let singles = mails.iter().map(std::slice::from_ref);
+            for of_one_message in singles.chain([&mails[..]]) {
+                let mail = composed(of_one_message, language).unwrap();
+                assert!(!mail.subject.contains(['\r', '\n', '\u{2028}', '\u{202e}']), "{:?}", mail.subject);
+                assert!(!mail.html.contains("<img") && !mail.html.contains("'</title>"), "{}", mail.html);
+                for text in [&mail.text, &mail.html] {
+                    assert!(!text.contains(['\r', '\u{2028}', '\u{202e}']), "{text:?}");
+                    assert!(text.lines().all(|line| !line.starts_with("Bcc")), "{text}");
+                }
+            }
         }
     }
 

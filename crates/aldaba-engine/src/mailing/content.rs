@@ -10,6 +10,8 @@ pub(crate) struct EndpointTrouble {
     pub(crate) error: String,
     /// Since when, in milliseconds.
     pub(crate) since: i64,
+    /// When the message was accepted whose delivery this is about, in milliseconds.
+    pub(crate) accepted_at: i64,
     /// Failures in a row.
     pub(crate) failures: u32,
     /// Of the delivery that was given up.

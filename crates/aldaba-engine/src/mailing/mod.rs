@@ -15,14 +15,14 @@ mod sender;
 mod sorting;
 mod texts;
 
-pub(crate) use compose::{FAILED, RECOVERED, WARNING};
+pub(crate) use compose::{FAILED, GIVEN_UP, RECOVERED, WARNING};
 pub use content::{AlertMail, AlertText};
 pub(crate) use content::{EndpointTrouble, TroubleCause};
 pub use inert::{escaped, one_line};
 pub use links::{MailLink, MailLinkError, MailLinkKind, MailScope};
 pub use outgoing::{MailFailure, MailTransport, OutgoingMail, SendingMail, test_mail};
 pub(crate) use queue::MailQueue;
-pub(crate) use sender::{LastMails, MailSender, ServerState};
+pub(crate) use sender::{MailSender, ServerState};
 pub use texts::{MailTexts, texts};
 
 use aldaba_delivery::Language;
@@ -35,8 +35,10 @@ pub const MAX_MAILS_PER_DAY: u32 = 20;
 pub const MAX_MAILS_PER_DAY_OF_ALL: u32 = 100;
 /// Mails that one organization causes on a UTC day, to all addresses together.
 pub const MAX_MAILS_PER_DAY_OF_ORGANIZATION: u32 = 2_000;
-/// Between two mails to the operator, who has no limit of a day. What comes meanwhile is joined.
+/// Between two mails to the operator. What comes meanwhile is joined.
 pub const OPERATOR_INTERVAL: Duration = Duration::from_secs(60);
+/// The same once the operator got as many mails as others get on a day. What is critical does not wait for it.
+pub(crate) const LATER_OPERATOR_INTERVAL: Duration = Duration::from_secs(3600);
 /// Mails for one address that come together and are still sent one by one. More become a digest.
 pub const MAX_SINGLE_MAILS: usize = 3;
 /// How long a mail is tried.

@@ -3,7 +3,7 @@
 use super::compose::Composer;
 use super::inert::one_line;
 use super::sorting::{Circumstances, SortedMails, sort};
-use super::{MailFailure, MailOptions, MailQueue, OPERATOR_INTERVAL, OutgoingMail};
+use super::{MailFailure, MailOptions, MailQueue, OutgoingMail};
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::{Clock, ClockTrust, Entropy, Vault};
 use aldaba_delivery::{OrgId, Timestamp};
@@ -37,23 +37,8 @@ pub(crate) struct MailSender {
     pub(crate) options: MailOptions,
     pub(crate) queue: MailQueue,
     pub(crate) server: ServerState,
-    pub(crate) turns: LastMails,
-}
-
-/// Who got something last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LastMails {
     /// The organization that had its turn last.
-    last: Option<OrgId>,
-    /// When the operator got a mail, by the monotonic clock.
-    operator: Option<Duration>,
-}
-
-impl LastMails {
-    /// How long the operator gets no other mail.
-    fn operator_pause(&self, now: Duration) -> Duration {
-        self.operator.map_or(Duration::ZERO, |at| (at + OPERATOR_INTERVAL).saturating_sub(now))
-    }
+    pub(crate) last: Option<OrgId>,
 }
 
 /// Whether the mail server can be reached, as far as is known.
@@ -119,7 +104,7 @@ impl MailSender {
             return Ok(Step::Sleep(pause.min(MAX_SLEEP)));
         }
         let now = self.clock.now();
-        match self.store.next_mail(now, now + self.options.delay, self.turns.last).await? {
+        match self.store.next_mail(now, now + self.options.delay, self.last).await? {
             NextMail::At(next) => {
                 let until = next.map_or(MAX_SLEEP, |at| at.since(now));
                 Ok(Step::Sleep(until.clamp(Duration::from_millis(1), MAX_SLEEP)))
@@ -134,14 +119,10 @@ impl MailSender {
             ("", Some(operator)) => operator.clone(),
             (address, _) => address.to_owned(),
         };
-        let org = batch.org;
-        if org.is_some() {
-            self.turns.last = org;
-        }
+        self.last = batch.org.or(self.last);
         let circumstances = Circumstances {
             may_end_by_time: self.trust.may_end_by_time(),
             has_operator: self.options.operator.is_some(),
-            operator_pause: self.turns.operator_pause(self.clock.monotonic()),
         };
         let sorted = sort(batch, now, circumstances);
         self.apply_unsent(&sorted, &address, now).await?;
@@ -165,9 +146,6 @@ impl MailSender {
             return Ok(Step::Done);
         };
         let result = self.send(mail, numbers.clone(), address).await?;
-        if org.is_none() && result.is_ok() {
-            self.turns.operator = Some(self.clock.monotonic());
-        }
         self.settle(&sorted.send, numbers, result).await
     }
 

@@ -1,8 +1,8 @@
 //! Decides what becomes of the mails that one address gets next, without doing it.
 
 use super::{
-    MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_MAILS_PER_DAY_OF_ALL, MAX_MAILS_PER_DAY_OF_ORGANIZATION,
-    MAX_SINGLE_MAILS,
+    LATER_OPERATOR_INTERVAL, MAX_MAIL_AGE, MAX_MAILS_PER_DAY, MAX_MAILS_PER_DAY_OF_ALL,
+    MAX_MAILS_PER_DAY_OF_ORGANIZATION, MAX_SINGLE_MAILS, OPERATOR_INTERVAL,
 };
 use aldaba_delivery::{AppId, Timestamp};
 use aldaba_store::{Mail, MailBatch, MailNumber, MailPermission, MailRecipient, NewMail, Quota};
@@ -34,13 +34,11 @@ pub(super) struct Circumstances {
     pub(super) may_end_by_time: bool,
     /// The operator has an address.
     pub(super) has_operator: bool,
-    /// How long the operator gets no other mail.
-    pub(super) operator_pause: Duration,
 }
 
 pub(super) fn sort(batch: MailBatch, now: Timestamp, circumstances: Circumstances) -> SortedMails {
-    let Circumstances { may_end_by_time, has_operator, operator_pause } = circumstances;
-    let is_to_operator = batch.org.is_none();
+    let Circumstances { may_end_by_time, has_operator } = circumstances;
+    let operator_pause = batch.org.is_none().then(|| operator_pause(&batch, now));
     let left_today = left_today(&batch);
     let MailBatch { message_id, mails, .. } = batch;
     let mut sorted = SortedMails::default();
@@ -73,13 +71,16 @@ pub(super) fn sort(batch: MailBatch, now: Timestamp, circumstances: Circumstance
     if allowed.is_empty() {
         return sorted;
     }
-    if is_to_operator {
-        if !operator_pause.is_zero() {
-            sorted.postponed.push((numbers(&allowed), now + operator_pause));
+    match operator_pause {
+        None => {}
+        Some(Duration::ZERO) => {
+            sorted.send = allowed;
             return sorted;
         }
-        sorted.send = allowed;
-        return sorted;
+        Some(pause) => {
+            sorted.postponed.push((numbers(&allowed), now + pause));
+            return sorted;
+        }
     }
     if left_today == 0 {
         sorted.postponed.push((numbers(&allowed), Quota::next_day(now)));
@@ -98,6 +99,18 @@ pub(super) fn sort(batch: MailBatch, now: Timestamp, circumstances: Circumstance
     }
     sorted.send = allowed;
     sorted
+}
+
+/// How long the operator gets no other mail.
+fn operator_pause(batch: &MailBatch, now: Timestamp) -> Duration {
+    let cannot_wait = batch.mails.iter().any(|mail| mail.kind == NewMail::CRITICAL);
+    let interval = match batch.sent_today < MAX_MAILS_PER_DAY || cannot_wait {
+        true => OPERATOR_INTERVAL,
+        false => LATER_OPERATOR_INTERVAL,
+    };
+    // A moment that is ahead was noted by a clock that was wrong.
+    let last = batch.last_sent_at.filter(|at| *at <= now);
+    last.map_or(Duration::ZERO, |at| (at + interval).since(now))
 }
 
 /// How many mails may still be sent on this day to who the batch is for.
@@ -154,12 +167,13 @@ mod tests {
             mails,
             sent_today: 0,
             sent_today_by_all: 0,
+            last_sent_at: None,
             sent_today_of_organization: 0,
         }
     }
 
     fn circumstances() -> Circumstances {
-        Circumstances { may_end_by_time: true, has_operator: true, operator_pause: Duration::ZERO }
+        Circumstances { may_end_by_time: true, has_operator: true }
     }
 
     fn allowed(count: i64) -> Vec<Mail> {
@@ -195,18 +209,30 @@ mod tests {
         assert_eq!([1_998, 1_999, 2_000].map(|sent_today| sent(of_organization(sent_today))), [1, 3, 0]);
     }
 
+    fn to_operator(kind: &str) -> Mail {
+        let mail = mail(0, MailPermission::Allowed);
+        Mail { recipient: MailRecipient::Operator, endpoint: None, kind: kind.into(), ..mail }
+    }
+
+    /// How long mails of these kinds wait, if the operator got so many on this day, the last one a moment ago.
+    fn operator_waits(kinds: &[&str], sent_today: u32, ago: i64) -> Duration {
+        let mails = kinds.iter().map(|kind| to_operator(kind)).collect();
+        let last_sent_at = Some(Timestamp::from_millis(NOW.millis() - ago * 1_000));
+        let sorted =
+            sort(MailBatch { org: None, sent_today, last_sent_at, ..batch(mails) }, NOW, circumstances());
+        assert_eq!(sorted.send.is_empty(), !sorted.postponed.is_empty());
+        sorted.postponed.first().map_or(Duration::ZERO, |(_, until)| until.since(NOW))
+    }
+
     #[test]
-    fn the_operator_has_no_limit_of_a_day_and_what_comes_in_a_minute_is_joined() {
-        let mail = |number| Mail {
-            recipient: MailRecipient::Operator,
-            endpoint: None,
-            ..mail(number, MailPermission::Allowed)
+    fn the_operator_gets_one_mail_a_minute_and_after_20_on_a_day_one_an_hour_but_for_critical_ones() {
+        let all = |kinds: &[&str], sent_today| {
+            [0, 20, 60, 3600].map(|ago| operator_waits(kinds, sent_today, ago).as_secs())
         };
-        let batch = || MailBatch { org: None, sent_today: 5_000, ..batch((0..2).map(mail).collect()) };
-        assert_eq!(sent(batch()), 2);
-        let pause = Duration::from_secs(40);
-        let sorted = sort(batch(), NOW, Circumstances { operator_pause: pause, ..circumstances() });
-        assert_eq!((sorted.send.len(), sorted.postponed[0].1), (0, NOW + pause));
+        assert_eq!(all(&["alert.firing"; 2], 19), [60, 40, 0, 0]);
+        assert_eq!(all(&["alert.firing"; 2], 20), [3600, 3580, 3540, 0]);
+        assert_eq!(all(&[NewMail::CRITICAL, "alert.firing"], 5_000), [60, 40, 0, 0]);
+        assert_eq!(operator_waits(&["alert.firing"], 1, -90), Duration::ZERO, "the clock was set back");
     }
 
     #[test]

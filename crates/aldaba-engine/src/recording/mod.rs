@@ -11,6 +11,7 @@ mod notices;
 mod plan;
 
 pub(crate) use decide::{DecidedAttempt, RequestResult};
+pub(crate) use mails::{MailSubject, expired_mails};
 pub(crate) use notices::expired_notice;
 pub(crate) use plan::ended_unsent;
 

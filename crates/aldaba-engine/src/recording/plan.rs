@@ -2,7 +2,7 @@
 
 use super::Recorder;
 use super::decide::DecidedAttempt;
-use super::mails::{attempt_mails, blocked_mails};
+use super::mails::{attempt_mails, unsent_mails};
 use super::notices::attempt_notices;
 use crate::delivering::{AttemptEnd, AttemptRequest, AttemptResult};
 use crate::scheduling::Gates;
@@ -38,7 +38,8 @@ impl Recorder {
                 let before = health.clone();
                 let mut record = ended_unsent(&request, Reason::PayloadDeleted, health, now);
                 if let (Some(delay), Some(after)) = (self.mail_queue.delay, &record.health) {
-                    record.mails = blocked_mails(&request, (&before, after), (now, delay));
+                    let ending = record.transition.ending();
+                    record.mails = unsent_mails(&request, (&before, after), ending, (now, delay));
                 }
                 Some(RecordPlan { record, next: None, answered: None, woken })
             }
@@ -64,7 +65,9 @@ impl Recorder {
             false => Vec::new(),
         };
         let health_changed = new_health != *health;
-        let mails = match self.mail_queue.delay.filter(|_| health_changed) {
+        // The last attempt of a delivery leaves the health as it is.
+        let may_tell = health_changed || matches!(transition.ending(), Some(Ending::Dead(_)));
+        let mails = match self.mail_queue.delay.filter(|_| may_tell) {
             Some(delay) => attempt_mails(request, &attempt, &transition, (health, &new_health), (now, delay)),
             None => Vec::new(),
         };

@@ -7,14 +7,12 @@
 
 use crate::housekeeping::OperationalListeners;
 use crate::housekeeping::background::{Background, StoreClosed, Task};
-use crate::recording::{self, RecordResult};
+use crate::recording::{self, MailSubject, RecordResult, expired_mails};
 use crate::scheduling::cancel::ended;
 use crate::scheduling::dispatcher::{Dispatcher, Inbox, SchedulingCommand, SchedulingEvent};
 use crate::scheduling::lane::SearchResult;
 use crate::{Clock, ClockTrust, Policies};
-use aldaba_delivery::{
-    AppId, Delivery, EndpointId, Ordering, OrgId, PendingAttempt, Reason, StopRule, Timestamp,
-};
+use aldaba_delivery::{AppId, Delivery, EndpointId, OrgId, PendingAttempt, Reason, StopRule, Timestamp};
 use aldaba_store::{
     Done, DueQuery, Endpoint, Error, KeptEndpoint, LanePosition, Notice, PendingDelivery, Record, Recorded,
     Seq, StartedCursor, StartedPage, StartedQuery, Store,
@@ -46,9 +44,9 @@ pub(crate) struct ExpirySearch {
 /// Expired deliveries of one endpoint.
 pub(crate) struct ExpiredDeliveries {
     search: ExpirySearch,
-    app: AppId,
+    /// As it was read.
+    endpoint: Endpoint,
     rule: StopRule,
-    ordering: Ordering,
     /// Each with the notice for its organization.
     deliveries: Vec<(PendingDelivery, Option<Notice>)>,
 }
@@ -184,8 +182,8 @@ impl Expirer {
         }
         let mut notices = self.notices(endpoint, &waiting).await?;
         let deliveries = waiting.into_iter().map(|pending| (pending, notices.remove(&pending.seq))).collect();
-        let (app, ordering) = (endpoint.app, endpoint.config.ordering);
-        let expired = Box::new(ExpiredDeliveries { search, app, rule: rule.clone(), ordering, deliveries });
+        let (endpoint, rule) = (endpoint.clone(), rule.clone());
+        let expired = Box::new(ExpiredDeliveries { search, endpoint, rule, deliveries });
         let ended = self.inbox.ask(|answer| SchedulingCommand::EndExpired(expired, answer)).await;
         ended.unwrap_or(Err(Error::Closed))
     }
@@ -247,8 +245,9 @@ impl Dispatcher {
         answer: oneshot::Sender<Result<usize, Error>>,
         now: Timestamp,
     ) {
-        let ExpiredDeliveries { search: ExpirySearch { endpoint, until }, app, rule, ordering, deliveries } =
-            expired;
+        let ExpiredDeliveries { search, endpoint: read, rule, deliveries } = expired;
+        let (ExpirySearch { endpoint, until }, app, ordering) = (search, read.app, read.config.ordering);
+        let subject = MailSubject::of_endpoint(&read);
         let blocks = ordering.blocks();
         if !self.scheduler.trust.may_end_by_time() || !self.scheduler.may_end_expired(endpoint) {
             return drop(answer.send(Ok(0)));
@@ -259,27 +258,35 @@ impl Dispatcher {
             return drop(answer.send(Ok(0)));
         }
         let mut records = Vec::new();
-        for (read, notice) in
+        for (pending, notice) in
             deliveries.into_iter().filter(|(pending, _)| rule.ends(&pending_attempt(pending), until))
         {
-            let Some(pending) = self.scheduler.reserve(endpoint, app, read, now) else { continue };
+            let Some(pending) = self.scheduler.reserve(endpoint, app, pending, now) else { continue };
             let record = ended(app, endpoint, &pending, Reason::StopDate, now);
             // The health that an awake lane knows counts.
             let mut known = self.scheduler.health(endpoint).map(|(known, _)| known);
             let before = known.as_deref().unwrap_or(&rule.health);
             let health = before.after_ending(ordering, record.transition.ending(), now);
+            let health_after = health.as_ref().unwrap_or(before);
+            let mails = match (&subject, self.recorder.mail_queue.delay) {
+                (Some(subject), Some(delay)) => {
+                    let about = (&rule.policy, record.message);
+                    expired_mails(subject, about, (before, health_after), (now, delay))
+                }
+                _ => Vec::new(),
+            };
             if let (Some(known), Some(health)) = (&mut known, &health) {
                 known.clone_from(health);
             }
-            records.push(Record { notices: notice.into_iter().collect(), health, ..record });
+            records.push(Record { notices: notice.into_iter().collect(), mails, health, ..record });
         }
         if records.is_empty() {
             return drop(answer.send(Ok(0)));
         }
-        let (inbox, notices_pending, copies) =
-            (self.inbox.clone(), self.recorder.listeners.notices_pending.clone(), records.clone());
+        let (inbox, recorder, copies) = (self.inbox.clone(), self.recorder.clone(), records.clone());
         let done = Done::new(move |result: Result<Vec<Recorded>, Error>| {
-            notices_pending.notify_one();
+            recorder.listeners.notices_pending.notify_one();
+            recorder.mail_queue.pending.notify_one();
             match result {
                 Ok(recorded) => {
                     let mut ends = Vec::with_capacity(recorded.len());

@@ -12,6 +12,15 @@ const SAMPLED: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceId(pub(crate) [u8; 16]);
 
+impl TraceId {
+    pub(crate) fn random(entropy: &dyn Entropy) -> Self {
+        let mut id = entropy.bytes();
+        // Zero means none.
+        id[0] |= 1;
+        Self(id)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpanId(pub(crate) [u8; 8]);
 
@@ -34,7 +43,7 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// The context of a request. One that is not well-formed counts as none, and so do several.
-    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let value = values.next()?;
         if values.next().is_some() {

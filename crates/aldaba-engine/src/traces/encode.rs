@@ -64,6 +64,12 @@ fn span(span: &Span, clocks: ClockPair) -> Vec<u8> {
     for (key, value) in &span.attributes {
         message(&mut encoded, 9, &attribute(key, value));
     }
+    for (trace, id) in &span.links {
+        let mut link = Vec::new();
+        bytes(&mut link, 1, &trace.0);
+        bytes(&mut link, 2, &id.0);
+        message(&mut encoded, 13, &link);
+    }
     if span.failed {
         let mut status = Vec::new();
         number(&mut status, 3, ERROR);

@@ -25,9 +25,16 @@ impl SampleRate {
 
     /// Whether a message is sampled by its own trace id.
     pub(super) fn takes(self, message: MessageId) -> bool {
-        let bytes = message.as_bytes();
-        let bits = bytes[13..].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-        bits >= self.threshold
+        self.takes_bits(&message.as_bytes()[13..])
+    }
+
+    /// Whether a trace is sampled by its id.
+    pub(super) fn takes_trace(self, trace: TraceId) -> bool {
+        self.takes_bits(&trace.0[9..])
+    }
+
+    fn takes_bits(self, bytes: &[u8]) -> bool {
+        bytes.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)) >= self.threshold
     }
 }
 
@@ -42,7 +49,7 @@ impl Default for SampleRate {
 pub struct EventTrace {
     /// The context of its request.
     pub context: Option<TraceContext>,
-    /// That request has a span of its own ([`Tracer::request`](super::Tracer::request)).
+    /// The span of that request is the first of its message ([`RequestTrace::begins`](super::RequestTrace::begins)).
     pub has_request: bool,
 }
 

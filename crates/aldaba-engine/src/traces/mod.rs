@@ -13,6 +13,7 @@ mod export;
 mod joined;
 mod message_trace;
 mod queue;
+mod request_trace;
 mod span;
 
 pub use collector::{Collector, CollectorError, CollectorUrl};
@@ -20,16 +21,16 @@ pub(crate) use context::TRACEPARENT;
 pub use context::TraceContext;
 pub(crate) use export::TraceExport;
 pub use message_trace::{EventTrace, SampleRate};
-pub use span::RequestTrace;
+pub use request_trace::RequestTrace;
 pub(crate) use span::{AttemptTrace, describe_attempt};
 
 use crate::{Clock, Entropy};
 use aldaba_delivery::MessageId;
-use context::SpanId;
-use http::HeaderMap;
+use context::{SpanId, TraceId};
 use joined::JoinedTraces;
 use message_trace::MessageTrace;
 use queue::SpanQueue;
+use request_trace::RequestSpan;
 use span::{Span, SpanKind};
 use std::fmt;
 use std::sync::Arc;
@@ -46,9 +47,12 @@ pub struct TraceOptions {
     pub pass_on: bool,
 }
 
+/// Messages that the span of one request is linked with.
+const MAX_LINKS: usize = 128;
+
 /// Makes the spans of one engine. Clones share everything.
 #[derive(Clone)]
-pub struct Tracer(Option<Arc<TracerState>>);
+pub struct Tracer(Arc<TracerState>);
 
 struct TracerState {
     clock: Arc<dyn Clock>,
@@ -76,9 +80,6 @@ impl Tracer {
         entropy: &Arc<dyn Entropy>,
     ) -> (Self, Option<TraceExport>) {
         let TraceOptions { collector, sample, pass_on } = options;
-        if collector.is_none() && !pass_on {
-            return (Self(None), None);
-        }
         let export = collector.map(|collector| TraceExport::new(collector, clock.clone()));
         let state = TracerState {
             clock: clock.clone(),
@@ -88,33 +89,63 @@ impl Tracer {
             joined: JoinedTraces::default(),
             queue: export.as_ref().map(TraceExport::queue),
         };
-        (Self(Some(Arc::new(state))), export)
+        (Self(Arc::new(state)), export)
     }
 
     /// How the export has fared.
     pub fn counts(&self) -> TraceCounts {
-        let queue = self.0.as_ref().and_then(|state| state.queue.as_ref());
-        queue.map(|queue| queue.counts()).unwrap_or_default()
+        self.0.queue.as_ref().map(|queue| queue.counts()).unwrap_or_default()
     }
 
-    /// A request that may submit a message, as it begins.
-    pub fn request(&self, headers: &HeaderMap) -> RequestTrace {
-        let Some(state) = self.0.as_deref() else { return RequestTrace::default() };
-        let from = state.queue.is_some().then(|| state.clock.monotonic());
-        RequestTrace { from, context: TraceContext::of(headers) }
+    /// Whether spans are made.
+    pub fn exports(&self) -> bool {
+        self.0.queue.is_some()
     }
 
-    /// Such a request is answered: its message, as far as it has one, and the status.
-    pub fn answered(&self, request: &RequestTrace, route: &'static str, message: MessageId, status: u16) {
-        let Some((state, queue)) = self.exporting() else { return };
-        let (Some(from), Some(trace)) = (request.from, state.sampled(message)) else { return };
-        let mut span = Span::new(&trace, trace.root, trace.caller, route, SpanKind::Server);
-        (span.from, span.to) = (from, state.clock.monotonic());
+    /// A request that may change something, as it begins. `context`: the trace that its caller names, who is trusted with that.
+    pub fn request(&self, context: Option<TraceContext>) -> RequestTrace {
+        let Some((state, _)) = self.exporting() else { return RequestTrace { context, span: None } };
+        let span = RequestSpan {
+            from: state.clock.monotonic(),
+            trace: context.map_or_else(|| TraceId::random(&*state.entropy), |context| context.trace),
+            id: state.span_id(),
+            subject: parking_lot::Mutex::default(),
+        };
+        RequestTrace { context, span: Some(Arc::new(span)) }
+    }
+
+    /// Such a request is answered. `route`: its pattern, which has no id.
+    pub fn answered(&self, request: &RequestTrace, method: &'static str, route: &str, status: u16) {
+        let (Some((state, queue)), Some(open)) = (self.exporting(), &request.span) else { return };
+        let subject = open.subject.lock();
+        let linked: Vec<_> = subject.messages.iter().filter_map(|message| state.sampled(*message)).collect();
+        let place = match subject.begun {
+            Some(message) => {
+                state.sampled(message).map(|trace| (trace.id, (trace.root, trace.caller), Some(message)))
+            }
+            None => {
+                let is_sampled = match request.context {
+                    Some(context) => context.sampled,
+                    None => state.sample.takes_trace(open.trace) || !linked.is_empty(),
+                };
+                let parent = request.context.map(|context| context.span);
+                is_sampled.then_some((open.trace, (open.id, parent), None))
+            }
+        };
+        let Some((trace, ids, message)) = place else { return };
+        let mut span = Span::new(trace, ids, format!("{method} {route}"), SpanKind::Server);
+        (span.from, span.to) = (open.from, state.clock.monotonic());
         span.failed = status >= 500;
-        span.text("http.request.method", "POST");
-        span.text("http.route", route.trim_start_matches("POST "));
+        span.text("http.request.method", method);
+        span.text("http.route", route.to_owned());
         span.number("http.response.status_code", i64::from(status));
-        span.message(message);
+        if let Some(message) = message {
+            span.message(message);
+        }
+        if let Some((app, endpoint)) = subject.endpoint {
+            span.endpoint(app, endpoint);
+        }
+        span.links = linked.iter().take(MAX_LINKS).map(|linked| (linked.id, linked.root)).collect();
         queue.push(span);
     }
 
@@ -125,8 +156,8 @@ impl Tracer {
 
     /// Notes the trace that a message joins. Before its commit, because attempts may begin before its sender has the answer.
     pub(crate) fn joins(&self, message: MessageId, trace: &EventTrace) {
-        if let (Some(state), Some(context)) = (&self.0, trace.context) {
-            state.joined.insert(message, context);
+        if let Some(context) = trace.context {
+            self.0.joined.insert(message, context);
         }
     }
 
@@ -139,25 +170,32 @@ impl Tracer {
             true => (state.span_id(), Some(trace.root)),
             false => (trace.root, trace.caller),
         };
-        let mut span = Span::new(&trace, own, parent, "accept commit", SpanKind::Internal);
+        let mut span = Span::new(trace.id, (own, parent), "accept commit", SpanKind::Internal);
         (span.from, span.to) = (from, state.clock.monotonic());
         span.message(message);
         queue.push(span);
     }
 
-    /// The trace of an attempt that begins. `None`: it is not traced, and its receiver is not told.
-    pub(crate) fn attempt(&self, message: MessageId) -> Option<AttemptTrace> {
-        let state = self.0.as_ref()?;
-        if !state.pass_on && !state.may_be_sampled(message) {
+    /// The trace of an attempt that begins. `is_asked`: its receiver is to be told. `None`: it is not traced, and its receiver is
+    /// not told.
+    pub(crate) fn attempt(&self, message: MessageId, is_asked: bool) -> Option<AttemptTrace> {
+        let state = &*self.0;
+        let tells = state.pass_on || is_asked;
+        if !tells && (state.queue.is_none() || !state.may_be_sampled(message)) {
             return None;
         }
         let trace = state.trace(message);
-        if !state.pass_on && !trace.sampled {
+        if !tells && !trace.sampled {
             return None;
         }
         let id = state.span_id();
-        let header = state.pass_on.then(|| trace.context(id).header());
+        let header = tells.then(|| trace.context(id).header());
         Some(AttemptTrace { trace, id, header })
+    }
+
+    /// Whether every receiver is told.
+    pub(crate) fn tells_all(&self) -> bool {
+        self.0.pass_on
     }
 
     /// The attempt is over. `describe` adds what is known of it.
@@ -170,7 +208,7 @@ impl Tracer {
     ) {
         let AttemptTrace { trace, id, .. } = attempt;
         let Some((_, queue)) = self.exporting().filter(|_| trace.sampled) else { return };
-        let mut span = Span::new(trace, *id, Some(trace.root), "attempt", SpanKind::Client);
+        let mut span = Span::new(trace.id, (*id, Some(trace.root)), "attempt", SpanKind::Client);
         (span.from, span.to) = (from, to);
         span.message(message);
         describe(&mut span);
@@ -178,8 +216,7 @@ impl Tracer {
     }
 
     fn exporting(&self) -> Option<(&TracerState, &SpanQueue)> {
-        let state = self.0.as_deref()?;
-        Some((state, state.queue.as_deref()?))
+        Some((&*self.0, self.0.queue.as_deref()?))
     }
 }
 
@@ -211,7 +248,7 @@ impl TracerState {
 
 impl fmt::Debug for Tracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tracer").field(&self.0.is_some()).finish()
+        f.debug_tuple("Tracer").field(&self.exports()).finish()
     }
 }
 

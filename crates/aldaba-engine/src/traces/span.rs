@@ -1,9 +1,9 @@
 //! What is kept of a piece of work that is over.
 
-use super::context::{SpanId, TraceContext, TraceId};
-use super::message_trace::{EventTrace, MessageTrace};
+use super::context::{SpanId, TraceId};
+use super::message_trace::MessageTrace;
 use crate::delivering::AttemptRequest;
-use aldaba_delivery::{MessageId, Outcome};
+use aldaba_delivery::{AppId, EndpointId, MessageId, Outcome};
 use http::HeaderValue;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -28,26 +28,27 @@ pub(crate) struct Span {
     pub(super) trace: TraceId,
     pub(super) id: SpanId,
     pub(super) parent: Option<SpanId>,
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) kind: SpanKind,
     pub(super) from: Duration,
     pub(super) to: Duration,
     pub(super) attributes: Vec<(&'static str, AttributeValue)>,
+    /// Spans of other traces that it has to do with.
+    pub(super) links: Vec<(TraceId, SpanId)>,
     /// It ended in an error.
     pub(crate) failed: bool,
 }
 
 impl Span {
     pub(super) fn new(
-        trace: &MessageTrace,
-        id: SpanId,
-        parent: Option<SpanId>,
-        name: &'static str,
+        trace: TraceId,
+        (id, parent): (SpanId, Option<SpanId>),
+        name: impl Into<Cow<'static, str>>,
         kind: SpanKind,
     ) -> Self {
         let (from, to) = (Duration::ZERO, Duration::ZERO);
-        let attributes = Vec::with_capacity(8);
-        Self { trace: trace.id, id, parent, name, kind, from, to, attributes, failed: false }
+        let (name, attributes, links) = (name.into(), Vec::with_capacity(8), Vec::new());
+        Self { trace, id, parent, name, kind, from, to, attributes, links, failed: false }
     }
 
     pub(crate) fn text(&mut self, key: &'static str, value: impl Into<Cow<'static, str>>) {
@@ -58,28 +59,13 @@ impl Span {
         self.attributes.push((key, AttributeValue::Number(value)));
     }
 
+    pub(super) fn endpoint(&mut self, app: AppId, endpoint: EndpointId) {
+        self.text("aldaba.application.id", app.to_string());
+        self.text("aldaba.endpoint.id", endpoint.to_string());
+    }
+
     pub(super) fn message(&mut self, message: MessageId) {
         self.text("aldaba.message.id", message.to_string());
-    }
-}
-
-/// A request to the API that submits a message, until its answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestTrace {
-    /// `None`: no span is made.
-    pub(super) from: Option<Duration>,
-    pub(super) context: Option<TraceContext>,
-}
-
-impl RequestTrace {
-    /// What its event gets of it, if the request tells [`Tracer::answered`](super::Tracer::answered) of its end.
-    pub fn event(&self) -> EventTrace {
-        EventTrace { has_request: self.from.is_some(), ..self.shared() }
-    }
-
-    /// What each of its events gets, if there are several.
-    pub fn shared(&self) -> EventTrace {
-        EventTrace { context: self.context, has_request: false }
     }
 }
 
@@ -95,8 +81,7 @@ pub(crate) struct AttemptTrace {
 /// What is known of an attempt. Nothing that its receiver or its tenant has written: no path, no header, no error text.
 pub(crate) fn describe_attempt(span: &mut Span, request: &AttemptRequest, outcome: &Outcome) {
     span.text("http.request.method", "POST");
-    span.text("aldaba.application.id", request.target.app.to_string());
-    span.text("aldaba.endpoint.id", request.endpoint.to_string());
+    span.endpoint(request.target.app, request.endpoint);
     span.number("aldaba.attempt", i64::from(request.pending.attempts) + 1);
     if let Ok(address) = &request.target.address {
         span.text("server.address", address.url.host_str().unwrap_or_default().to_owned());

@@ -5,10 +5,11 @@ use super::{Scene, at};
 use crate::{
     Actor, ActorIdentity, AuditAction, AuditEntry, Change, Endpoint, EndpointConfig, Fence, MailBatch,
     MailChange, MailChanged, MailNumber, MailPermission, MailRecipient, MailSubscription, NewMail, NextMail,
-    OutageMail, Record, Store,
+    OutageMail, Quota, Record, Store,
 };
 use aldaba_delivery::{AppId, Health, HealthStatus, Timestamp};
 use std::sync::Arc;
+use std::time::Duration;
 
 const OWNER: &str = "owner@example.com";
 
@@ -165,12 +166,14 @@ pub async fn each_step_of_an_outage_is_told_once_and_its_end_only_to_who_was_tol
         let mail = NewMail { outage: Some(says), ..about(&scene, &endpoint, "a") };
         change(&scene, MailChange::Queue(vec![mail])).await.mails
     };
-    use OutageMail::{Failed, Over, Warning};
+    use OutageMail::{Failed, GivenUp, Over, Warning};
     assert_eq!(tell(Over).await, 0);
     assert_eq!((tell(Warning).await, tell(Warning).await), (1, 0));
+    assert_eq!((tell(GivenUp).await, tell(Warning).await, tell(GivenUp).await), (1, 0, 0));
     assert_eq!((tell(Failed).await, tell(Warning).await, tell(Failed).await), (1, 0, 0));
     assert_eq!((tell(Over).await, tell(Over).await), (1, 0));
     assert_eq!((tell(Failed).await, tell(Over).await), (1, 1));
+    assert_eq!((tell(GivenUp).await, tell(Over).await), (1, 1), "without a warning before");
 }
 
 pub async fn a_resume_ends_an_outage_that_was_told(store: Arc<dyn Store>) {
@@ -486,6 +489,48 @@ pub async fn letters_in_upper_case_make_no_other_reader_and_are_kept(store: Arc<
     assert_eq!(permissions, [&MailPermission::Unwanted, &MailPermission::Allowed]);
     let confirmed = scene.store.is_mail_address_confirmed(app, "PEOPLE@example.com".into()).await.unwrap();
     assert_eq!(confirmed, Some(true), "that of the application");
+}
+
+pub async fn addresses_of_one_mailbox_share_a_limit_and_few_of_them_are_asked(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let app = application(&scene, None).await;
+    for address in ["owner+1@example.com", "Owner+2@example.com"] {
+        let endpoint = endpoint_of(&scene, app, Some(address)).await;
+        change(&scene, MailChange::Queue(vec![about(&scene, &endpoint, "a")])).await;
+        let batch = due(&scene, at(30)).await.unwrap();
+        assert_eq!((batch.address.as_str(), batch.mails.len()), (address, 1), "they are not joined");
+        let sent_before = u32::from(address.starts_with('O'));
+        assert_eq!((batch.sent_today, batch.sent_today_by_all), (0, sent_before), "{address}");
+        let sent = MailChange::Sent { mails: numbers(&batch), address: address.into(), at: at(30) };
+        change(&scene, sent).await;
+    }
+    let asked = async |n: u32, app, at| {
+        let address = format!("owner+{n}@example.com");
+        change(&scene, MailChange::AskConfirmation { app, address, at }).await.mails
+    };
+    for n in 10..10 + NewMail::MAX_CONFIRMATIONS_PER_MAILBOX {
+        assert_eq!(asked(n, app, at(0)).await, 1);
+    }
+    let other = application(&scene, None).await;
+    assert_eq!((asked(99, app, at(0)).await, asked(99, other, at(0)).await), (0, 1));
+    assert_eq!(asked(99, app, at(24 * 3600)).await, 1);
+}
+
+pub async fn the_moment_of_the_last_mail_is_kept_over_midnight(store: Arc<dyn Store>) {
+    let scene = Scene::new(store);
+    let midnight = Quota::next_day(at(0));
+    let (evening, morning) = (midnight.before(Duration::from_secs(1)), midnight + Duration::from_secs(1));
+    let tell = async || change(&scene, MailChange::Queue(vec![to_operator("alert.firing")])).await;
+    tell().await;
+    let first = due(&scene, evening).await.unwrap();
+    assert_eq!(first.last_sent_at, None);
+    let sent = MailChange::Sent { mails: numbers(&first), address: String::new(), at: evening };
+    change(&scene, sent).await;
+    tell().await;
+    for now in [evening, morning] {
+        let next = due(&scene, now).await.unwrap();
+        assert_eq!(next.last_sent_at, Some(evening), "{now:?}");
+    }
 }
 
 pub async fn who_has_unsubscribed_from_a_digest_gets_no_mails_of_its_organization(store: Arc<dyn Store>) {

@@ -224,6 +224,8 @@ macro_rules! conformance_tests {
             mail::organizations_take_turns_and_what_the_server_says_comes_first,
             mail::a_mail_that_is_left_out_tells_nothing_of_an_outage,
             mail::letters_in_upper_case_make_no_other_reader_and_are_kept,
+            mail::addresses_of_one_mailbox_share_a_limit_and_few_of_them_are_asked,
+            mail::the_moment_of_the_last_mail_is_kept_over_midnight,
             mail::who_has_unsubscribed_from_a_digest_gets_no_mails_of_its_organization,
             mail::a_portal_that_gives_many_addresses_is_refused_and_takes_no_confirmed_one_away,
             health::a_change_of_condition_is_noted_once_with_its_cause,

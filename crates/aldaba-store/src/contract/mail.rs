@@ -37,6 +37,8 @@ impl NewMail {
     pub const CONFIRMATION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Requests to confirm an address that callers of one application cause on a day.
     pub const MAX_CONFIRMATIONS_PER_DAY: u32 = 20;
+    /// Those of them that go to one mailbox: `owner+1@example.com` and `owner+2@example.com` are read by the same people.
+    pub const MAX_CONFIRMATIONS_PER_MAILBOX: u32 = 3;
     /// Bytes of a mail address.
     pub const MAX_ADDRESS_BYTES: usize = 254;
 
@@ -65,6 +67,7 @@ pub enum MailRecipient {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageMail {
     Warning,
+    GivenUp,
     Failed,
     Over,
 }
@@ -145,8 +148,10 @@ pub struct MailBatch {
     pub mails: Vec<Mail>,
     /// How many this address got of the organization on this day.
     pub sent_today: u32,
-    /// How many it got of all organizations together.
+    /// How many its mailbox got of all organizations together.
     pub sent_today_by_all: u32,
+    /// When its mailbox got the last one, as far as that is known.
+    pub last_sent_at: Option<Timestamp>,
     /// How many the organization has sent to any address.
     pub sent_today_of_organization: u32,
 }

@@ -240,7 +240,7 @@ pub struct Record {
     /// Gates that changed; a clear gate is removed.
     pub gates: Vec<GateRecord>,
     pub notices: Vec<Notice>,
-    /// Told by mail, if the health that it says is written.
+    /// Told by mail, if the new health that they are about is written.
     pub mails: Vec<NewMail>,
     /// For the audit log, where somebody has asked for it. Records that share an entry leave one row, with how
     /// many of them were applied.

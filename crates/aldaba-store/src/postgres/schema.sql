@@ -559,6 +559,7 @@ CREATE TABLE mail_day (
     day     BIGINT           NOT NULL,
     address TEXT COLLATE "C" NOT NULL,
     count   BIGINT           NOT NULL,
+    last_at BIGINT           NOT NULL DEFAULT 0,
     PRIMARY KEY (day, address)
 );
 

@@ -50,6 +50,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0034_alert.sql"),
     include_str!("schema/0035_mail_reader.sql"),
     include_str!("schema/0036_observing.sql"),
+    include_str!("schema/0037_mail_pace.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

@@ -50,8 +50,8 @@ use axum::extract::{MatchedPath, State};
 use axum::routing::get;
 use http::{HeaderMap, Method, Uri};
 use routing::nearest_route::KnownRoutes;
-use routing::request_log;
 use routing::route::{self, Route};
+use routing::{request_log, request_span};
 use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -151,5 +151,6 @@ pub(crate) fn router(api: Api) -> Router {
             let path = path.as_ref().map_or("", MatchedPath::as_str);
             Error::method_not_allowed(&method, &there.methods_of(path))
         });
+    let router = request_span::traced(router, &api);
     request_log::logged(router, &api).with_state(api)
 }

@@ -122,6 +122,7 @@ async fn start(
 ) -> Result<Response, Error> {
     let endpoint = api.ask(caller).endpoint(&keys).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
+    pending.trace().concerns_endpoint(endpoint.app, endpoint.id);
     let body = pending.read().await?;
     let now = api.engine.clock().now();
     let asked = match kind {
@@ -310,6 +311,9 @@ pub(crate) async fn resend(
         AuditAction::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
     let audit = api.engine.entry(caller.actor(), action);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
+    let trace = pending.trace();
+    trace.concerns(message.id);
+    trace.concerns_endpoint(endpoint.app, endpoint.id);
     let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
     let attempt = match tokio::time::timeout(RESEND_TIMEOUT, api.engine.resend(asked)).await {
         Err(_) => None,

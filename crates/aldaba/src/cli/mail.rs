@@ -53,7 +53,9 @@ impl MailCommand {
 
 pub(crate) async fn run(command: MailCommand, config: &Config) -> Result<(), Error> {
     let MailCommand::Test(TestOptions { address, .. }) = command;
-    let MailSettings { server: Some(server), from: Some(from), operator, language, .. } = &config.mail else {
+    let MailSettings { server: Some(server), from: Some(from), operator, language, timeouts, .. } =
+        &config.mail
+    else {
         return Err(Error::NoServer);
     };
     let to = address.or_else(|| operator.clone()).ok_or(Error::NoAddress)?;
@@ -62,7 +64,7 @@ pub(crate) async fn run(command: MailCommand, config: &Config) -> Result<(), Err
     let random: [u8; 12] = entropy.bytes();
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let message_id = format!("<{}.{random}@{}>", SystemClock::new().now().millis(), from.email.domain());
-    let transport = SmtpTransport::new(server.clone(), from.clone(), &ca_pem(config)?)?;
+    let transport = SmtpTransport::new(server.clone(), from.clone(), &ca_pem(config)?, *timeouts)?;
     transport.send(&test_mail(&to, message_id.clone(), *language)).await?;
     println!("{server} has taken a test mail from {from} to {to}, with the Message-ID {message_id}");
     Ok(())

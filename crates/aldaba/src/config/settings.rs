@@ -215,7 +215,7 @@ pub const SETTINGS: &[Setting] = &[
         "The mail server that mails to owners of endpoints and to the operator leave through; [mail.md](mail.md) says what is \
          sent. Needs `mail_from`. Port: 465 for `smtps`, 587 for `smtp` with a user, else 25. With `?starttls=` \
          an `smtp` URL says `required`, `opportunistic` or `never`; `required` is the default where a password would go over a \
-         network, else `opportunistic`. Unset: no mail is sent.",
+         network, and `opportunistic` is refused there; elsewhere that is the default. Unset: no mail is sent.",
         |c, v| SmtpUrl::parse(v).ok().map(|server| c.mail.server = Some(server)),
     )
     .explained(|v| SmtpUrl::parse(v).err()),
@@ -344,8 +344,8 @@ pub const SETTINGS: &[Setting] = &[
         "trace_headers",
         "false",
         "true or false",
-        "Whether receivers get a `traceparent` header, so that their traces continue those of senders. It works without \
-         `otlp_url`, too.",
+        "Whether all receivers get a `traceparent` header, so that their traces continue those of senders. It works without \
+         `otlp_url`, too. A [wire profile](profiles.md#profiles-of-your-own) chooses it for its endpoints.",
         |c, v| v.parse().ok().map(|pass_on| c.traces.pass_on = pass_on),
     )
     .knowing(&["true", "false"]),

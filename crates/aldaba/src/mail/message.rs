@@ -1,9 +1,11 @@
 //! A mail as bytes: headers, and the same text as plain text and as HTML.
 
 use aldaba_engine::{MailFailure, OutgoingMail};
+use lettre::address::AddressError;
 use lettre::message::header::{Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::{Address, Message};
+use url::Host;
 
 /// A header that this crate writes itself. Its value is ASCII on one line.
 macro_rules! header {
@@ -37,10 +39,21 @@ header! {
 }
 header! { ContentLanguage "Content-Language" }
 
+/// A domain as every mail server takes it.
+pub(super) fn ascii_domain(domain: &str) -> String {
+    Host::parse(domain).map_or_else(|_| domain.to_owned(), |host| host.to_string())
+}
+
+/// An address with its domain in ASCII: only a name beyond ASCII asks for a server that takes it.
+fn recipient(text: &str) -> Result<Address, AddressError> {
+    let address: Address = text.parse()?;
+    Address::new(address.user(), ascii_domain(address.domain()))
+}
+
 /// The recipient and the message.
 pub(super) fn message(mail: &OutgoingMail, from: &Mailbox) -> Result<(Address, Vec<u8>), MailFailure> {
     let refused = |why: String| MailFailure::Permanent(format!("the mail cannot be composed: {why}"));
-    let to: Address = mail.to.parse().map_err(|error| refused(format!("its address: {error}")))?;
+    let to = recipient(&mail.to).map_err(|error| refused(format!("its address: {error}")))?;
     let mut builder = Message::builder()
         .message_id(Some(mail.message_id.clone()))
         .from(from.clone())

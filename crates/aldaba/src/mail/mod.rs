@@ -1,10 +1,11 @@
 //! Mails leave by SMTP: the settings, the URL of the server, and the conversation with it.
 
 mod message;
+mod plain_stream;
 mod smtp;
 mod smtp_url;
 
-pub use smtp::SmtpTransport;
+pub use smtp::{SmtpTimeouts, SmtpTransport};
 pub use smtp_url::{SmtpUrl, StartTls};
 
 use crate::cli::reachable;
@@ -28,6 +29,7 @@ pub struct MailSettings {
     pub language: Language,
     /// How long a mail about an endpoint waits for others to the same address.
     pub delay: Duration,
+    pub timeouts: SmtpTimeouts,
 }
 
 impl Default for MailSettings {
@@ -38,17 +40,20 @@ impl Default for MailSettings {
             operator: None,
             language: Language::English,
             delay: Duration::from_secs(30),
+            timeouts: SmtpTimeouts::default(),
         }
     }
 }
 
 /// How a server sends mails. `address`: where it listens, for links. `None`: it sends none.
 pub(crate) fn options(config: &Config, address: SocketAddr) -> Result<Option<MailOptions>, StartError> {
-    let MailSettings { server: Some(server), from: Some(from), operator, language, delay } = &config.mail
+    let MailSettings { server: Some(server), from: Some(from), operator, language, delay, timeouts } =
+        &config.mail
     else {
         return Ok(None);
     };
-    let transport = SmtpTransport::new(server.clone(), from.clone(), &crate::server::ca_pem(config)?)?;
+    let issuers = crate::server::ca_pem(config)?;
+    let transport = SmtpTransport::new(server.clone(), from.clone(), &issuers, *timeouts)?;
     let local = || format!("http://{}", reachable(address));
     let public_url = config.public_url.clone().unwrap_or_else(local).trim_end_matches('/').to_owned();
     if config.public_url.is_none() {
@@ -59,7 +64,7 @@ pub(crate) fn options(config: &Config, address: SocketAddr) -> Result<Option<Mai
         operator: operator.clone(),
         language: *language,
         public_url,
-        domain: from.email.domain().to_owned(),
+        domain: message::ascii_domain(from.email.domain()),
         delay: *delay,
     }))
 }

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::net::IpAddr;
-use url::Url;
+use url::{Host, Url};
 
 /// Where mails are handed over, and how. Its password is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,6 +44,8 @@ impl SmtpUrl {
         let url = Url::parse(text).map_err(|error| format!("it is no URL ({error}); {expected}"))?;
         let host = url.host_str().filter(|host| !host.is_empty());
         let host = host.ok_or_else(|| format!("it names no host; {expected}"))?;
+        let host = percent_decode_str(host).decode_utf8().ok().and_then(|host| Host::parse(&host).ok());
+        let host = host.ok_or_else(|| format!("its host is no name and no address; {expected}"))?.to_string();
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
             return Err(format!("it has a path; {expected}"));
@@ -71,7 +73,12 @@ impl SmtpUrl {
             }
             ("smtp", chosen) => {
                 let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-                // A password is not sent where others can read it, unless somebody has asked for that.
+                // A password is not sent where others can read it, unless somebody has asked for that. Somebody on the way
+                // can leave out the offer of encryption.
+                if credentials.is_some() && !is_local && chosen == Some(StartTls::Opportunistic) {
+                    let why = "with a password it is starttls=required, or starttls=never in a network that you trust";
+                    return Err(why.into());
+                }
                 let default = match credentials.is_some() && !is_local {
                     true => StartTls::Required,
                     false => StartTls::Opportunistic,
@@ -135,6 +142,8 @@ mod tests {
         assert_eq!(all(read("smtp://mail.example.com")), of("mail.example.com", 25, offered));
         assert_eq!(all(read("smtp://a:b@127.0.0.1:1025")), of("127.0.0.1", 1025, offered));
         assert_eq!(all(read("smtp://a:b@[::1]")), of("::1", 587, offered));
+        assert_eq!(all(read("smtp://a:b@127.1?starttls=opportunistic")), of("127.0.0.1", 587, offered));
+        assert_eq!(all(read("smtp://MÄIL.example.com")), of("xn--mil-qla.example.com", 25, offered));
         let required = Plain(StartTls::Required);
         assert_eq!(all(read("smtp://a:b@mail.example.com")), of("mail.example.com", 587, required));
         assert_eq!(
@@ -167,6 +176,9 @@ mod tests {
             ("smtp://mail.example.com?tls=yes", "its only parameter is starttls"),
             ("smtps://mail.example.com?starttls=never", "leave starttls out"),
             ("smtp://mail.example.com?starttls=required&starttls=never", "more than once"),
+            ("smtp://a:b@mail.example.com?starttls=opportunistic", "with a password it is starttls=required"),
+            ("smtp://mail%0d%0aQUIT", "no name and no address"),
+            ("smtp://mail%20example", "no name and no address"),
         ] {
             let why = SmtpUrl::parse(bad).unwrap_err();
             assert!(why.contains(said), "{bad}: {why}");

@@ -6,7 +6,8 @@ use crate::sabotage::Sabotage;
 use crate::scenario::{EVENT_TYPES, Forgery, LABEL, Naming, SourcePlan, Webhook};
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{
-    ForwardedHeaders, InboundEvent, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError,
+    EventTrace, ForwardedHeaders, InboundEvent, InspectedRequest, LoadedSource, ReceiveError, Reception,
+    SendError,
 };
 use aldaba_signature::{HashKind, Scheme, SigningKey};
 use aldaba_store::{Error, Seq};
@@ -125,9 +126,12 @@ impl Client {
             Err(error) if error.is_unauthorized() && !self.sabotage(Sabotage::TakeForged) => {
                 return Said::NotVerified;
             }
-            Err(error) if error.is_unauthorized() => {
-                InboundEvent { id: real.0, event_type: real.1, headers: ForwardedHeaders::default() }
-            }
+            Err(error) if error.is_unauthorized() => InboundEvent {
+                id: real.0,
+                event_type: real.1,
+                headers: ForwardedHeaders::default(),
+                trace: EventTrace::default(),
+            },
             other => return self.surprised(&format!("an inbound request was answered with {other:?}")),
         };
         self.hand_in(door, event, body.clone()).await

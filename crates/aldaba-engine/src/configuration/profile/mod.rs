@@ -29,6 +29,8 @@ pub struct Profile {
     scheme: Option<Scheme>,
     /// The payload fields that templates use.
     fields: Vec<String>,
+    /// A template names `{traceparent}`.
+    sends_traceparent: bool,
 }
 
 /// A profile as given.
@@ -65,6 +67,8 @@ pub(crate) struct HeaderContext<'a> {
     /// The current key first.
     pub(crate) keys: &'a [SigningKey],
     pub(crate) body: &'a [u8],
+    /// Of the attempt, where it is known.
+    pub(crate) traceparent: Option<&'a HeaderValue>,
 }
 
 impl Profile {
@@ -75,6 +79,11 @@ impl Profile {
     /// Whether the profile sets this header.
     pub(crate) fn sends(&self, name: &HeaderName) -> bool {
         self.headers.iter().any(|header| header.name == name)
+    }
+
+    /// Whether receivers are told the trace of each attempt.
+    pub(crate) fn sends_traceparent(&self) -> bool {
+        self.sends_traceparent
     }
 
     /// The headers of one attempt. A header is left out if a placeholder has no value.
@@ -135,6 +144,7 @@ impl<'a> PlaceholderValues<'a> {
             Placeholder::Endpoint => self.context.endpoint.to_string().into(),
             Placeholder::App => self.context.app.to_string().into(),
             Placeholder::Signature => self.signature.as_deref()?.into(),
+            Placeholder::Traceparent => self.context.traceparent?.to_str().ok()?.into(),
             Placeholder::Payload(index) => self.fields.get(index)?.as_deref()?.into(),
         })
     }

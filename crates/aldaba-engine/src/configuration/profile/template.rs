@@ -18,12 +18,14 @@ pub(super) enum Placeholder {
     Endpoint,
     App,
     Signature,
+    /// The W3C trace context of the attempt.
+    Traceparent,
     /// A payload field, by its index among the profile's fields.
     Payload(usize),
 }
 
 /// The name of each, except `{payload.<field>}`.
-pub(super) const PLACEHOLDERS: [(&str, Placeholder); 10] = [
+pub(super) const PLACEHOLDERS: [(&str, Placeholder); 11] = [
     ("id", Placeholder::Id),
     ("eventId", Placeholder::EventId),
     ("type", Placeholder::Type),
@@ -34,6 +36,7 @@ pub(super) const PLACEHOLDERS: [(&str, Placeholder); 10] = [
     ("endpoint", Placeholder::Endpoint),
     ("app", Placeholder::App),
     ("signature", Placeholder::Signature),
+    ("traceparent", Placeholder::Traceparent),
 ];
 
 const MAX_FIELD_BYTES: usize = 64;

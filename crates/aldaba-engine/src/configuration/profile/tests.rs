@@ -18,6 +18,7 @@ fn context<'a>(keys: &'a [SigningKey], version: Option<&'a str>) -> HeaderContex
         now: Timestamp::from_millis(1_614_265_330_987),
         keys,
         body: BODY,
+        traceparent: None,
     }
 }
 
@@ -47,6 +48,19 @@ fn every_placeholder_has_its_value() {
     let endpoint = EndpointId::from_bytes([3; 20]);
     let expected = format!("{id} {id} invoice.paid 1614265330 1614265330987 2 v9 {endpoint} {app} j-7 {{}}");
     assert_eq!(sent(&profile, Some("v9")), [("x-all".to_owned(), expected)]);
+}
+
+#[test]
+fn a_profile_sends_the_trace_of_an_attempt_where_it_asks_for_it_and_there_is_one() {
+    let traced = read(&json!({"name": "a", "headers": {"Traceparent": "{traceparent}"}})).expect("a profile");
+    let plain = read(&json!({"name": "a", "headers": {"X-Id": "{id}"}})).expect("a profile");
+    assert_eq!((traced.sends_traceparent(), plain.sends_traceparent()), (true, false));
+    let (keys, trace) =
+        ([key()], HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+    let context = HeaderContext { traceparent: Some(&trace), ..context(&keys, None) };
+    assert_eq!(traced.headers(&context)["traceparent"], trace);
+    let without = traced.headers(&HeaderContext { traceparent: None, ..context });
+    assert!(!without.contains_key("traceparent"));
 }
 
 #[test]
@@ -179,7 +193,7 @@ fn an_invalid_profile_is_refused_with_field_and_reason() {
             header("X", "{ID}"),
             "headers/X",
             "`{ID}` is not a placeholder; known ones: {id}, {eventId}, {type}, {timestamp}, {timestampMs}, {attempt}, \
-             {version}, {endpoint}, {app}, {signature}, {payload.<field>}",
+             {version}, {endpoint}, {app}, {signature}, {traceparent}, {payload.<field>}",
         ),
         (header("X", "a{id"), "headers/X", "a `{` is not closed; write `{{` for a literal one"),
         (header("X", "a}"), "headers/X", "a `}` has no opening `{`; write `}}` for a literal one"),

@@ -76,7 +76,11 @@ impl Profile {
         if errors.is_empty() {
             errors.extend(check_signature(&headers, scheme).err());
         }
-        if errors.is_empty() { Ok(Self { name, headers, scheme, fields }) } else { Err(errors) }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let sends_traceparent = headers.iter().any(|header| header.value.contains(Placeholder::Traceparent));
+        Ok(Self { name, headers, scheme, fields, sends_traceparent })
     }
 }
 

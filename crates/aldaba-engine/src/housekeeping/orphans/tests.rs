@@ -5,8 +5,8 @@ use crate::inbound::ForwardedHeaders;
 use crate::inbound::{InboundEvent, NewSource, SourceSettings};
 use crate::scheduling::SchedulingQuestion;
 use crate::{
-    CreateOutcome, Engine, NewApplication, NewEvent, Options, Parts, Policies, Reception, SystemClock,
-    SystemEntropy, Vault,
+    CreateOutcome, Engine, EventTrace, NewApplication, NewEvent, Options, Parts, Policies, Reception,
+    SystemClock, SystemEntropy, Vault,
 };
 use aldaba_delivery::policy::Overrides;
 use aldaba_delivery::{AttemptFailure, FailureKind, MessageId, OrgId, Outcome, Reason};
@@ -70,6 +70,7 @@ async fn source(engine: &Engine, endpoints: usize, events: usize) -> Source {
             id: Some(number.to_string()),
             event_type: "a".into(),
             headers: ForwardedHeaders::default(),
+            trace: EventTrace::default(),
         };
         let received = engine.receive(&loaded, event, Bytes::from_static(b"{}"), ()).await.unwrap();
         assert!(matches!(received, Reception::New(_)));

@@ -4,7 +4,7 @@ use super::compile::{CompiledSource, compile};
 use super::settings::{SourceAnswer, SourceSettings};
 use super::types::{self, META, MICROSOFT_GRAPH};
 use crate::inbound::forwarded::ForwardedHeaders;
-use crate::{Vault, VaultError};
+use crate::{EventTrace, Vault, VaultError};
 use aldaba_delivery::{AppId, OrgId, SourceId, Timestamp};
 use aldaba_signature::inbound::{Arrival, Refusal, challenge};
 use aldaba_store::{Source, SourceToken};
@@ -44,6 +44,7 @@ pub struct InboundEvent {
     /// Mapped to the allowed characters.
     pub event_type: String,
     pub headers: ForwardedHeaders,
+    pub trace: EventTrace,
 }
 
 /// Why an inbound request is refused. Nothing of the request is quoted.
@@ -141,7 +142,7 @@ impl LoadedSource {
         }
         let headers = ForwardedHeaders::pick(forward, headers).ok_or(InboundError::HeadersTooLarge)?;
         let id = (!types::has_no_ids(&self.kind, &self.settings)).then_some(inspected.id);
-        Ok(InspectedRequest::Event(InboundEvent { id, event_type, headers }))
+        Ok(InspectedRequest::Event(InboundEvent { id, event_type, headers, trace: EventTrace::default() }))
     }
 
     /// How long an event id is remembered at least.

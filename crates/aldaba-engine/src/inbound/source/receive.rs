@@ -113,11 +113,12 @@ impl Engine {
         event: InboundEvent,
         body: Bytes,
     ) -> Result<Reception, ReceiveError> {
-        let InboundEvent { id, event_type, headers } = event;
+        let InboundEvent { id, event_type, headers, trace } = event;
         let sealed_headers = self.vault().seal_forwarded(source.app, &headers, &*self.intake().entropy);
         let new = NewEvent {
             event_id: id.as_deref().map(Into::into),
             source: Some(FromSource { sealed_headers, event_id_kept: source.duplicate_window() }),
+            trace,
             ..NewEvent::new(&event_type, body)
         };
         let which = ApplicationRef { org: source.org, key: source.app.to_string() };

@@ -16,6 +16,17 @@ impl MailTexts for English {
         )
     }
 
+    fn given_up_subject(&self, name: &str) -> String {
+        format!("Webhook '{name}' still fails: a delivery was given up")
+    }
+
+    fn given_up_text(&self, name: &str) -> String {
+        format!(
+            "A delivery to the webhook '{name}' was given up: its policy allows no more retries. It is kept in the dead \
+             letter. New messages are still sent, and more are given up while the webhook fails."
+        )
+    }
+
     fn failed_subject(&self, name: &str, retries: u32) -> String {
         let noun = if retries == 1 { "retry" } else { "retries" };
         format!("Webhook '{name}' has failed after {retries} {noun}")
@@ -84,6 +95,10 @@ impl MailTexts for English {
 
     fn how_to_resume(&self) -> String {
         "Once the receiver works again, resume the webhook with a token of your application:".into()
+    }
+
+    fn how_to_recover(&self) -> String {
+        "Once the receiver works again, send everything again that was given up, with a token of your application:".into()
     }
 
     fn endpoint_label(&self) -> String {

@@ -13,6 +13,8 @@ use spanish::Spanish;
 pub trait MailTexts: Sync {
     fn warning_subject(&self, name: &str, failures: u32) -> String;
     fn warning_text(&self, name: &str, failures: u32) -> String;
+    fn given_up_subject(&self, name: &str) -> String;
+    fn given_up_text(&self, name: &str) -> String;
     fn failed_subject(&self, name: &str, retries: u32) -> String;
     fn failed_text(&self, name: &str, retries: u32) -> String;
     fn without_success_subject(&self, name: &str) -> String;
@@ -30,6 +32,8 @@ pub trait MailTexts: Sync {
     /// It is probed.
     fn recovers_by_itself(&self) -> String;
     fn how_to_resume(&self) -> String;
+    /// How to send again what was given up.
+    fn how_to_recover(&self) -> String;
     fn endpoint_label(&self) -> String;
     fn application_label(&self) -> String;
     fn error_label(&self) -> String;

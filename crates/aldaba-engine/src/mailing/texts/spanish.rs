@@ -16,6 +16,17 @@ impl MailTexts for Spanish {
         )
     }
 
+    fn given_up_subject(&self, name: &str) -> String {
+        format!("El webhook '{name}' sigue fallando: se ha abandonado una entrega")
+    }
+
+    fn given_up_text(&self, name: &str) -> String {
+        format!(
+            "Se ha abandonado una entrega al webhook '{name}': su política no permite más reintentos. Se guarda en la lista \
+             de entregas fallidas. Los mensajes nuevos se siguen enviando, y se abandonarán más mientras el webhook falle."
+        )
+    }
+
     fn failed_subject(&self, name: &str, retries: u32) -> String {
         let noun = if retries == 1 { "reintento" } else { "reintentos" };
         format!("El webhook '{name}' ha fallado tras {retries} {noun}")
@@ -85,6 +96,10 @@ impl MailTexts for Spanish {
 
     fn how_to_resume(&self) -> String {
         "Cuando el receptor vuelva a funcionar, reanude el webhook con un token de su aplicación:".into()
+    }
+
+    fn how_to_recover(&self) -> String {
+        "Cuando el receptor vuelva a funcionar, envíe de nuevo todo lo abandonado con un token de su aplicación:".into()
     }
 
     fn endpoint_label(&self) -> String {

@@ -69,7 +69,7 @@ fn effects(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let tx = batch.tx;
     let is_health_kept = match &record.health {
         Some(health) => health::after_attempt(tx, batch.rules, record, health)?,
-        None => false,
+        None => true,
     };
     if is_health_kept && !record.mails.is_empty() {
         mail::keep(tx, batch.numbers, &record.mails)?;

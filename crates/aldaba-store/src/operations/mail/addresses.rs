@@ -1,7 +1,7 @@
 //! Who may get mails: the addresses of endpoints and applications, those that are confirmed, and those that want none.
 
 use super::day::{self, Counted};
-use super::reader::reader_of;
+use super::reader::{mailbox_of, reader_of};
 use super::{outage, queue};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Batch, Reading, Result, Transaction};
@@ -147,12 +147,20 @@ pub(super) fn ask(batch: &mut Batch<'_>, app: AppId, address: &str, at: Timestam
     if !has_room(tx, app, address, true, at)? {
         return Ok(false);
     }
-    let requests = Counted::Confirmations(app);
-    if day::count(tx, &requests, at)? >= NewMail::MAX_CONFIRMATIONS_PER_DAY {
-        put(tx, app, address, (asked_at, None), at)?;
-        return Ok(false);
+    let mailbox = mailbox_of(address);
+    let requests = [
+        (Counted::Confirmations(app), NewMail::MAX_CONFIRMATIONS_PER_DAY),
+        (Counted::ConfirmationsOf(app, &mailbox), NewMail::MAX_CONFIRMATIONS_PER_MAILBOX),
+    ];
+    for (counted, most) in &requests {
+        if day::count(tx, counted, at)? >= *most {
+            put(tx, app, address, (asked_at, None), at)?;
+            return Ok(false);
+        }
     }
-    day::count_one(tx, &requests, at)?;
+    for (counted, _) in &requests {
+        day::count_one(tx, counted, at)?;
+    }
     put(tx, app, address, (Some(at), None), at)?;
     let mail = NewMail {
         org: Some(org),

@@ -7,36 +7,41 @@ use aldaba_delivery::{AppId, OrgId, Timestamp};
 
 /// Counts of former days that one commit removes.
 const REMOVED_AT_ONCE: usize = 100;
-/// Days whose counts are kept besides the present one: the clock may have been set back by a day.
+/// Days whose counts are kept besides the present one: the clock may have been set back by a day, and a day begins without
+/// the last mail of the one before.
 const DAYS_KEPT: i64 = 1;
 
 statements! {
     COUNT = "SELECT count FROM mail_day WHERE day = ?1 AND address = ?2";
-    COUNT_ONE = "INSERT INTO mail_day (day, address, count) VALUES (?1, ?2, 1)
-        ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1";
+    LAST = "SELECT last_at FROM mail_day WHERE day = ?1 AND address = ?2";
+    COUNT_ONE = "INSERT INTO mail_day (day, address, count, last_at) VALUES (?1, ?2, 1, ?3)
+        ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1, last_at = excluded.last_at";
     OLD = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
     REMOVE = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
 }
 
-/// What is counted. Readers have no spaces.
+/// What is counted. Readers and mailboxes have no spaces.
 pub(super) enum Counted<'a> {
-    /// Mails to a reader, of all organizations together.
-    Reader(&'a str),
+    /// Mails to a mailbox, of all organizations together.
+    Mailbox(&'a str),
     /// Mails of an organization to a reader.
     ReaderOf(OrgId, &'a str),
     /// Mails of an organization.
     Organization(OrgId),
     /// Requests to confirm an address of an application.
     Confirmations(AppId),
+    /// Requests to confirm addresses of one mailbox.
+    ConfirmationsOf(AppId, &'a str),
 }
 
 impl Counted<'_> {
     fn key(&self) -> String {
         match self {
-            Self::Reader(reader) => (*reader).to_owned(),
+            Self::Mailbox(mailbox) => (*mailbox).to_owned(),
             Self::ReaderOf(org, reader) => format!("of {org} {reader}"),
             Self::Organization(org) => format!("all {org}"),
             Self::Confirmations(app) => format!("confirm {app}"),
+            Self::ConfirmationsOf(app, mailbox) => format!("confirm {app} {mailbox}"),
         }
     }
 }
@@ -45,9 +50,18 @@ pub(super) fn count(reading: &dyn Reading, counted: &Counted<'_>, at: Timestamp)
     Ok(reading.one(&COUNT, values![Quota::day_of(at), counted.key()])?.unwrap_or_default())
 }
 
+/// When it was counted last, on this day or the one before.
+pub(super) fn last(reading: &dyn Reading, counted: &Counted<'_>, at: Timestamp) -> Result<Option<Timestamp>> {
+    let today = Quota::day_of(at);
+    match reading.one(&LAST, values![today, counted.key()])? {
+        None => reading.one(&LAST, values![today - DAYS_KEPT, counted.key()]),
+        found => Ok(found),
+    }
+}
+
 pub(super) fn count_one(tx: &dyn Transaction, counted: &Counted<'_>, at: Timestamp) -> Result<()> {
     let today = Quota::day_of(at);
-    tx.execute(&COUNT_ONE, values![today, counted.key()])?;
+    tx.execute(&COUNT_ONE, values![today, counted.key(), at])?;
     let old: Vec<(i64, String)> = tx.all(&OLD, values![today - DAYS_KEPT, REMOVED_AT_ONCE])?;
     for (day, key) in old {
         tx.execute(&REMOVE, values![day, key])?;

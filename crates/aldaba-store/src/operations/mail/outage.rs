@@ -16,12 +16,14 @@ statements! {
 }
 
 const WARNED: u32 = 1;
-const FAILED: u32 = 2;
+const GIVEN_UP: u32 = 2;
+const FAILED: u32 = 3;
 
 /// The level of a mail that says that an endpoint fails.
 fn level_of(says: OutageMail) -> Option<u32> {
     match says {
         OutageMail::Warning => Some(WARNED),
+        OutageMail::GivenUp => Some(GIVEN_UP),
         OutageMail::Failed => Some(FAILED),
         OutageMail::Over => None,
     }

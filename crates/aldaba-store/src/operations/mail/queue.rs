@@ -1,7 +1,7 @@
 //! The queue. Of each organization and for each of its readers only so many mails wait.
 
 use super::day::{self, Counted};
-use super::reader::reader_of;
+use super::reader::{mailbox_of, reader_of};
 use super::{addresses, outage};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Numbers, Reading, Result, Transaction};
@@ -132,10 +132,10 @@ pub(super) fn sent(
 ) -> Result<MailChanged> {
     let org = mails.iter().find_map(|mail| tx.one::<OrgId>(&ORG, values![mail]).transpose());
     if let Some(org) = org.transpose()? {
-        let reader = reader_of(address);
-        for counted in [Counted::Reader(&reader), Counted::ReaderOf(org, &reader), Counted::Organization(org)]
-        {
-            day::count_one(tx, &counted, at)?;
+        let (reader, mailbox) = (reader_of(address), mailbox_of(address));
+        let all = [Counted::Mailbox(&mailbox), Counted::ReaderOf(org, &reader), Counted::Organization(org)];
+        for counted in &all {
+            day::count_one(tx, counted, at)?;
         }
     }
     remove(tx, mails)

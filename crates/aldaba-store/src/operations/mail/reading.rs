@@ -1,6 +1,7 @@
 //! What is next in the queue, with what is known of it now.
 
 use super::day::{self, Counted};
+use super::reader::mailbox_of;
 use super::{addresses, queue, subject_of};
 use crate::operations::column::{Columns, FromRow};
 use crate::operations::transaction::{ReadingExt, statements, values};
@@ -87,13 +88,15 @@ pub(crate) fn next(
         }
     };
     let mails = found.into_iter().map(|mail| described(reading, mail)).collect::<Result<_>>()?;
+    let mailbox = mailbox_of(&address);
     Ok(NextMail::Due(Box::new(MailBatch {
         org: Some(org).filter(|org| *org != queue::no_organization()),
         address,
         message_id,
         mails,
         sent_today: day::count(reading, &Counted::ReaderOf(org, &reader), now)?,
-        sent_today_by_all: day::count(reading, &Counted::Reader(&reader), now)?,
+        sent_today_by_all: day::count(reading, &Counted::Mailbox(&mailbox), now)?,
+        last_sent_at: day::last(reading, &Counted::Mailbox(&mailbox), now)?,
         sent_today_of_organization: day::count(reading, &Counted::Organization(org), now)?,
     })))
 }

@@ -178,6 +178,21 @@ fn addresses_from_before_readers_are_one_where_only_letters_in_upper_case_differ
     assert_eq!(texts("SELECT address || ' ' || reader FROM mail"), ["A@Example.com a@example.com"]);
 }
 
+#[test]
+fn an_outage_of_a_failed_endpoint_that_was_told_stays_told() {
+    let connection = Connection::open_in_memory().unwrap();
+    let without: Vec<_> = STEPS.iter().take_while(|step| !step.contains("last_at")).collect();
+    without.iter().for_each(|step| connection.execute_batch(step).unwrap());
+    connection.pragma_update(None, "user_version", without.len() as i64).unwrap();
+    connection
+        .execute_batch("INSERT INTO mail_outage (endpoint, level) VALUES (x'01', 1), (x'02', 2);")
+        .unwrap();
+    to_present(&connection);
+    let mut levels = connection.prepare("SELECT level FROM mail_outage ORDER BY endpoint").unwrap();
+    let found: Vec<u32> = levels.query_map((), |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(found, [1, 3], "warned, and failed behind the step between them");
+}
+
 /// A data folder with the schema of a former version, and so many messages that were delivered at their second attempt.
 fn past(folder: &Path, version: usize, messages: usize) {
     let [org, app, endpoint] = ["01", "02", "03"].map(|byte| format!("x'{}'", byte.repeat(20)));

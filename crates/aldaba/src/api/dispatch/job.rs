@@ -98,7 +98,7 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.ask(&caller).application(&key).await?;
-    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace().shared());
+    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace());
     let body = pending.read().await?;
     let Parsed { value, mut fields } = body.text().parse::<JobEnd>(false)?;
     let JobEnd { job_id, job_type, status, result, error, webhook_url, completed_at } = value;
@@ -134,7 +134,11 @@ async fn create(
         key: None,
         headers: EndpointHeaders::default(),
         job: Some(job_id.clone()),
-        event: NewEvent { once, trace, ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone())) },
+        event: NewEvent {
+            once,
+            trace: trace.event(),
+            ..NewEvent::new(EVENT_TYPE, Bytes::from(payload.clone()))
+        },
     };
     let (sent, _) = api.engine.dispatch(&application.by_id(), new).await.map_err(|error| match error {
         // The schema's problems lie in fields of the request, which have the same names.
@@ -143,6 +147,7 @@ async fn create(
         }
         other => other.into(),
     })?;
+    trace.sent(&sent);
     if let SendReceipt::Repeated { message } = sent
         && let Some(before) = application.find_dispatch(message).await?
     {

@@ -187,11 +187,12 @@ async fn create(
 ) -> Result<Response, Error> {
     // An unknown application comes before a bad body.
     let application = api.ask(&caller).application(&key).await?;
-    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace().shared());
+    let (once, trace) = (pending.once(caller.org(), &[]), pending.trace());
     let body = pending.read().await?;
     let (mut dispatch, payload) = read(&api, caller.org(), &body, once)?;
-    dispatch.event.trace = trace;
+    dispatch.event.trace = trace.event();
     let (sent, endpoint_id) = api.engine.dispatch(&application.by_id(), dispatch.clone()).await?;
+    trace.sent(&sent);
     if let SendReceipt::Repeated { message } = sent
         && let Some(before) = application.find_dispatch(message).await?
     {

@@ -111,6 +111,7 @@ pub(crate) async fn resume(
     let app = api.ask(&caller).application(&app).await?;
     let endpoint = app.endpoint(&endpoint).await?;
     let once = pending.once(endpoint.org, &[endpoint.id.as_bytes()]);
+    pending.trace().concerns_endpoint(endpoint.app, endpoint.id);
     let Resume { recover } = pending.read().await?.text().parse_or_none()?.finish()?;
     let recover = recover.unwrap_or_default();
     let directory = api.directory(&caller);

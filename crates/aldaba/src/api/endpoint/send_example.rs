@@ -74,11 +74,16 @@ async fn send(
         return Err(Missing::Endpoint.into());
     }
     let org = application.org;
-    let once = pending.once(org, &[endpoint.id.as_bytes()]);
+    let (once, trace) = (pending.once(org, &[endpoint.id.as_bytes()]), pending.trace());
     let SendExample { event_type, example_index } = pending.read().await?.text().parse(false)?.finish()?;
     let index = example_index.and_then(|index| usize::try_from(index).ok()).unwrap_or(0);
     let payload = example(&api, org, &event_type, index)?;
-    let event = NewEvent { only_for: Some(endpoint.id), once, ..NewEvent::new(&event_type, payload) };
+    let event = NewEvent {
+        only_for: Some(endpoint.id),
+        once,
+        trace: trace.event(),
+        ..NewEvent::new(&event_type, payload)
+    };
     let content = Content::new(&event.event_type, event.payload.clone());
     let sent = api.engine.send(&application.by_id(), event).await.map_err(|error| match error {
         SendError::Unfit(_) => no_example(format!(
@@ -86,6 +91,7 @@ async fn send(
         )),
         error => error.into(),
     })?;
+    trace.sent(&sent);
     let (id, created_at) = match sent {
         SendReceipt::New { message, at, .. } => (message, at),
         SendReceipt::Repeated { message } => {

@@ -82,7 +82,7 @@ async fn create(
     pending: Pending,
 ) -> Result<Response, Error> {
     let application = api.ask(&caller).application(&key).await?;
-    let (once, trace) = (pending.once(application.org, &[]), pending.trace().shared());
+    let (once, trace) = (pending.once(application.org, &[]), pending.trace());
     let body =
         pending.up_to(MAX_BYTES, "no setting changes it. Send fewer messages in one batch").read().await?;
     let messages = messages(body.text())?;
@@ -100,7 +100,7 @@ async fn create(
             Ok(input) => {
                 // Each message derives its key from the request's: a repeat finds the accepted messages, and tries
                 // the others.
-                events.push(event(input, idempotency::of_item(once, place), trace));
+                events.push(event(input, idempotency::of_item(once, place), trace.shared()));
                 places.push(place);
                 results.push(None);
             }
@@ -116,6 +116,7 @@ async fn create(
     for (place, sent) in places.into_iter().zip(api.engine.send_many(&which, events).await?) {
         results[place] = Some(match sent {
             Ok(SendReceipt::New { message, .. } | SendReceipt::Repeated { message }) => {
+                trace.concerns(message);
                 MessageResult::Accepted(message)
             }
             Err(error) => MessageResult::Refused(Error::from(error).into()),

@@ -50,9 +50,6 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// How traces name the route of a message.
-const TRACED_ROUTE: &str = "POST /api/v1/app/{app_id}/msg";
-
 /// Payload bytes after which a page ends early. A page of the largest messages would otherwise take a quarter of a
 /// gigabyte.
 pub(crate) const PAGE_BYTES: usize = 8 << 20;
@@ -170,12 +167,9 @@ pub(crate) async fn create(
         // Boxed: otherwise every message would carry the memory that few need.
         Some(new) => Box::pin(api.engine.send_with_application(caller.actor(), new, event)).await?,
     };
+    trace.sent(&sent);
     match sent {
-        SendReceipt::New { message, at, deliver_at } => {
-            let answer = answer(message, at, deliver_at);
-            api.engine.tracer().answered(&trace, TRACED_ROUTE, message, StatusCode::ACCEPTED.as_u16());
-            Ok(answer)
-        }
+        SendReceipt::New { message, at, deliver_at } => Ok(answer(message, at, deliver_at)),
         SendReceipt::Repeated { message } => {
             let application = api.ask(&caller).application(&which.key).await?;
             match application.find_message(&message.to_string()).await? {

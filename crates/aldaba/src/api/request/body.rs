@@ -130,7 +130,8 @@ impl FromRequest<Api> for Pending {
         let limit = api.limits.payload + MAX_ENVELOPE_BYTES;
         let memory = api.request_memory.enter(parts.extensions.get::<Caller>().map(Holder::from));
         let (progress, unknown) = (api.limits.progress, api.limits.unknown_fields);
-        let trace = api.engine.tracer().request(&parts.headers);
+        let trace = parts.extensions.get::<RequestTrace>().cloned();
+        let trace = trace.unwrap_or_else(|| RequestTrace::unrecorded(&parts.headers));
         Ok(Self { body, key, limit, about_limit: OF_REQUESTS, progress, unknown, memory, trace })
     }
 }
@@ -140,15 +141,14 @@ impl Pending {
     pub(crate) fn at_source(request: Request, api: &Api, holder: Holder) -> Self {
         let memory = api.request_memory.enter(Some(holder));
         let (limit, progress) = (api.limits.payload, api.limits.progress);
-        // Who calls is a stranger, who must not decide what is traced here.
-        let trace = RequestTrace::default();
+        let trace = request.extensions().get::<RequestTrace>().cloned().unwrap_or_default();
         let (body, unknown) = (request.into_body(), UnknownFields::Ignore);
         Self { body, key: None, limit, about_limit: OF_PAYLOADS, progress, unknown, memory, trace }
     }
 
     /// The trace of the request.
     pub(crate) fn trace(&self) -> RequestTrace {
-        self.trace
+        self.trace.clone()
     }
 
     /// The digest by which repeats are known, if the request has an `idempotency-key`. `ids`: see

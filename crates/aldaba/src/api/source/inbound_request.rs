@@ -10,7 +10,9 @@ use crate::api::response::code::Code;
 use crate::api::{Api, Error};
 use aldaba_api::value::Shows;
 use aldaba_api::{TakenIn, TakenInView};
-use aldaba_engine::{InboundError, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError};
+use aldaba_engine::{
+    InboundError, InboundEvent, InspectedRequest, LoadedSource, ReceiveError, Reception, SendError,
+};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
@@ -80,8 +82,9 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         rates::admit_sender(api, source.id)?;
     }
     let headers = request.headers().clone();
-    let body = match Pending::at_source(request, api, Holder::at_source(source.org, source.app)).read().await
-    {
+    let pending = Pending::at_source(request, api, Holder::at_source(source.org, source.app));
+    let trace = pending.trace();
+    let body = match pending.read().await {
         Ok(body) => body,
         // The sender is unknown.
         Err(error) if source.verifies() => {
@@ -109,7 +112,12 @@ async fn answer(api: &Api, source: &Arc<LoadedSource>, request: Request) -> Resu
         InspectedRequest::Event(event) => event,
     };
     let (bytes, room) = (body.keep_all(), body.into_memory());
+    let event = InboundEvent { trace: trace.event(), ..event };
     let reception = api.engine.receive(source, event, bytes, room).await?;
+    match reception {
+        Reception::New(message) => trace.begins(message),
+        Reception::Duplicate(message) | Reception::Reopened(message) => trace.concerns(message),
+    }
     Ok(received(source, &said(Some(&reception), false)))
 }
 

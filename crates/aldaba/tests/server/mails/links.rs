@@ -50,6 +50,31 @@ async fn a_link_unsubscribes_from_one_endpoint_with_a_post_and_a_get_changes_not
 }
 
 #[tokio::test]
+async fn a_mail_program_unsubscribes_with_one_post_and_nothing_that_a_scanner_does_before_changes_anything() {
+    let stage = MailStage::new().await;
+    let client = stage.server.client.anonymous();
+    stage.endpoint(json!({"name": "A"})).await;
+    stage.send().await;
+    let mail = &stage.mails(2).await[1];
+    let list = header(mail, "List-Unsubscribe");
+    let link = list.trim_matches(['<', '>']).replacen("https://hooks.example.com", "/", 1);
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE] {
+        client.send(method, &link, &[], Bytes::new()).await;
+    }
+    let (status, html) = page(&client, Method::GET, &link).await;
+    assert!(status == 200 && html.contains("action=\"/mail/unsubscribe/"), "{html}");
+    // RFC 8058: no login, no cookie, no second step.
+    assert_eq!(header(mail, "List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let reply = client.send(Method::POST, &link, &form, Bytes::from("List-Unsubscribe=One-Click")).await;
+    assert_eq!(reply.status, 200);
+    assert!(!reply.headers.contains_key("location"), "a mail program follows no redirect");
+    let (_, html) = page(&client, Method::GET, &link).await;
+    assert!(html.contains("gets no more mails about this webhook"), "{html}");
+    stage.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_link_that_was_changed_does_nothing() {
     let stage = MailStage::new().await;
     let client = &stage.server.client;

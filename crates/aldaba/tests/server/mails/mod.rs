@@ -1,8 +1,11 @@
 //! Mails, at a real SMTP server.
 
+mod conversation;
+mod given_up;
 mod kinds;
 mod limits;
 mod links;
+mod operator;
 mod outage;
 mod servers;
 mod settings;

@@ -28,6 +28,10 @@ fn wrong_settings_of_mails_refuse_the_start_and_say_what_to_do() {
             vec![from, ("ALDABA_SMTP_URL", "smtp://a:hidden-secret@b?starttls=perhaps")],
             "required, opportunistic or never",
         ),
+        (
+            vec![from, ("ALDABA_SMTP_URL", "smtp://a:hidden-secret@b.example?starttls=opportunistic")],
+            "with a password it is starttls=required",
+        ),
         (vec![url, ("ALDABA_MAIL_FROM", "nobody")], "expected a mail address, such as hooks@example.com"),
         (vec![url, from, ("ALDABA_OPERATOR_EMAIL", "a@b, c@d")], "expected a mail address"),
         (vec![url, from, ("ALDABA_MAIL_LANGUAGE", "de")], "expected en (English) or es (Spanish)"),

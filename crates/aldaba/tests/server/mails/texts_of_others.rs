@@ -3,8 +3,8 @@
 use super::stage::{MailStage, header, text};
 use serde_json::{Value, json};
 
-const CANARIES: [&str; 5] =
-    ["canary-payload", "canary-header", "canary-password", "canary-query", "canary-secret"];
+const CANARIES: [&str; 6] =
+    ["canary-payload", "canary-header", "canary-password", "canary-path", "canary-query", "canary-secret"];
 
 #[tokio::test]
 async fn markup_and_line_ends_in_names_stay_inert_and_secrets_are_in_no_mail() {
@@ -12,8 +12,11 @@ async fn markup_and_line_ends_in_names_stay_inert_and_secrets_are_in_no_mail() {
     let client = &stage.server.client;
     let rename = json!({"name": "App <script>alert(1)</script>\r\nBcc: other@example.com"});
     client.patch(&format!("/app/{}", stage.app), rename.to_string()).await.expect(200);
-    let url =
-        stage.receiver.url("/hook?key=canary-query").replacen("http://", "http://user:canary-password@", 1);
+    let url = stage.receiver.url("/canary-path?key=canary-query").replacen(
+        "http://",
+        "http://user:canary-password@",
+        1,
+    );
     let named = json!({
         "url": url, "name": "\"><img src=x onerror=alert(1)> & 'co' ñ 日本", "headers": {"x-key": "canary-header"},
         "metadata": {"note": "canary-secret"},

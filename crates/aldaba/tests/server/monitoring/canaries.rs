@@ -1,11 +1,15 @@
-//! Nothing secret and no payload leaves by a log or a trace, whatever happens.
+//! Nothing secret and no payload leaves by a log, a trace, the metrics, a mail, an alert or an operational webhook, whatever
+//! happens.
 
 use super::logs::LoggingServer;
 use crate::sources::stage::{SECRET, now, standard};
 use crate::support::canaries::Canaries;
 use crate::support::client::Client;
 use crate::support::collector::Collector;
+use crate::support::receiver::Receiver;
+use crate::support::running::ISSUED;
 use crate::support::waiting::wait_until;
+use aldaba::{JwtSecret, issue_token};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -13,8 +17,12 @@ use http::Method;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
+use test_servers::{Smtp, SmtpTls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+/// The organization of the operator, which hears of the whole server.
+const OPERATOR: &str = "org_00000000000SvixManagement00";
 
 /// Answers each path with bytes of the test's choice, and closes the connection.
 async fn raw_receiver(answers: Vec<(&'static str, String)>) -> SocketAddr {
@@ -78,10 +86,19 @@ async fn endpoints(client: &Client, app: &str, receivers: SocketAddr, canaries: 
     // Profiles have a form of their own; one that is refused is worth as much here.
     client.put("/profile/own", profile.to_string()).await;
     let paths = ["refuses", "gone", "redirects", "misleads", "babbles", "lies", "breaks", "waits", "takes"];
-    for (place, policy) in ["quick", "job-status", "standard"].iter().enumerate() {
+    let strict = json!({
+        "name": "strict", "schedule": {"type": "list", "delays": ["50ms", "50ms", "50ms"]},
+        "jitter": {"type": "none"}, "gate": {"type": "apart"}, "endpointFails": {"type": "whenExhausted"},
+        "probe": null,
+    });
+    client.post("/policy", strict.to_string()).await.expect(201);
+    for (place, policy) in ["quick", "job-status", "standard", "strict"].iter().enumerate() {
         for name in paths {
             let url = format!("http://{user}:{password}@{receivers}/{name}/{path}{place}?{query}={query}");
-            let body = json!({"url": url, "secret": secret, "policy": policy, "headers": {"x-own": header}});
+            let body = json!({
+                "url": url, "secret": secret, "policy": policy, "headers": {"x-own": header},
+                "ownerEmail": format!("owner{}@example.com", name.len() % 3),
+            });
             client.post(&format!("/app/{app}/endpoint"), body.to_string()).await.expect(201);
         }
     }
@@ -175,9 +192,42 @@ async fn source(client: &Client, receivers: SocketAddr, canaries: &mut Canaries)
     nobody.send(Method::POST, &format!("{path}{header}"), &[], Bytes::new()).await;
 }
 
+/// Hears all operational webhooks of the organization and, as the operator, those about the whole server.
+async fn listeners(client: &Client, jwt_secret: &str, canaries: &mut Canaries) -> [Receiver; 2] {
+    let token = issue_token(&JwtSecret::new(jwt_secret).unwrap(), OPERATOR.parse().unwrap(), ISSUED);
+    canaries.add("token of the operator", &token);
+    let heard = [Receiver::answering(200, "").await, Receiver::answering(200, "").await];
+    for (client, receiver) in [client, &client.with_token(&token)].into_iter().zip(&heard) {
+        let body = json!({"url": receiver.url("/operational")});
+        client.post("/operational-webhook/endpoint", body.to_string()).await.expect(201);
+    }
+    heard
+}
+
+/// The answers of the alerts, and the metrics in both formats.
+async fn answers(client: &Client) -> Vec<(&'static str, Vec<u8>)> {
+    let alerts = client.get("/alert?limit=250").await;
+    let count = alerts.expect(200)["data"].as_array().unwrap().len();
+    assert!(count > 3, "{count} alerts");
+    let metrics = async |accept: &str| {
+        let reply =
+            client.anonymous().send(Method::GET, "//metrics", &[("accept", accept)], Bytes::new()).await;
+        assert!(reply.headers["content-type"].to_str().unwrap().starts_with(accept));
+        reply.body.to_vec()
+    };
+    vec![
+        ("alerts", alerts.body.to_vec()),
+        ("metrics as text", metrics("text/plain").await),
+        ("metrics as OpenMetrics", metrics("application/openmetrics-text").await),
+    ]
+}
+
 async fn busy_scenario(format: &str) {
     let mut canaries = Canaries::default();
     let mut collector = Collector::start().await;
+    let mail_password = canaries.plant("password of the mail server");
+    let smtp = Smtp::start_with(SmtpTls::None, "", Some(("hooks", &mail_password)));
+    let smtp_url = format!("smtp://hooks:{mail_password}@127.0.0.1:{}", smtp.port());
     let headers = canaries.plant("collector header");
     let collector_url = collector.url();
     let collector_headers = format!("x-key={headers}");
@@ -191,10 +241,17 @@ async fn busy_scenario(format: &str) {
         ("ALDABA_OTLP_HEADERS", &collector_headers),
         ("ALDABA_TRACE_SAMPLE", "1"),
         ("ALDABA_TRACE_HEADERS", "true"),
+        ("ALDABA_SMTP_URL", &smtp_url),
+        ("ALDABA_MAIL_FROM", "hooks@example.com"),
+        ("ALDABA_OPERATOR_EMAIL", "operations@example.com"),
+        ("ALDABA_MAIL_DELAY_SECONDS", "1"),
+        ("ALDABA_ALERT_RULES", "disk-space < 1000000000000000 for 0s; queue-length > 0 for 0s"),
+        ("ALDABA_ALERT_INTERVAL_SECONDS", "1"),
         ("ALDABA_JWT_SECRET", &jwt_secret),
         ("ALDABA_ENCRYPTION_KEY", &encryption_key),
     ]);
     let (client, app) = (&server.client, server.application().await);
+    let listeners = listeners(client, &jwt_secret, &mut canaries).await;
     let receivers = receivers(&mut canaries).await;
     endpoints(client, &app, receivers, &mut canaries).await;
     requests(client, &app, receivers, &mut canaries).await;
@@ -206,12 +263,31 @@ async fn busy_scenario(format: &str) {
         dead["data"].as_array().unwrap().len() >= 12
     })
     .await;
+    // To each owner, a digest among them, and to the operator.
+    let mailed =
+        |to: &str| smtp.mails().iter().filter(|mail| mail.contains(&format!("\"to\": [\"{to}"))).count();
+    wait_until("mails", async || {
+        ["owner0", "owner1", "owner2", "operations"].iter().all(|to| mailed(to) > 0)
+    })
+    .await;
+    let mails = smtp.mails().join("\n");
+    assert!(mails.contains("messages about your webhooks"), "a digest: {mails}");
     collector.all_within(Duration::from_secs(2)).await;
     let (log, spans) = (server.log(), collector.bodies.concat());
     assert!(log.matches("Webhook delivery failed").count() > 40, "it was busy: {log}");
     assert!(log.contains("DEBUG") && log.contains("request"), "it says all that it can: {log}");
     assert!(collector.spans.len() > 60, "{}", collector.spans.len());
-    let found = canaries.found_in(&[("the log", log.as_bytes()), ("traces", &spans)]);
+    let mut outputs = answers(client).await;
+    outputs.extend([("the log", log.into_bytes()), ("traces", spans), ("mails", mails.into_bytes())]);
+    for (name, mut receiver) in ["operational webhooks", "those of the operator"].into_iter().zip(listeners) {
+        let heard = receiver.all_there();
+        assert!(!heard.is_empty(), "{name}");
+        let bodies =
+            heard.iter().flat_map(|arrival| [format!("{:?}", arrival.headers).into(), arrival.body.clone()]);
+        outputs.push((name, bodies.collect::<Vec<Bytes>>().concat()));
+    }
+    let outputs: Vec<_> = outputs.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    let found = canaries.found_in(&outputs);
     assert!(found.is_empty(), "{} found:\n{}", found.len(), found.join("\n"));
     // What is looked for can be found: the receivers got all of it, and an owner can read it.
     let attempts = client.get(&format!("/app/{app}/attempt/msg/{}", any_message(client, &app).await)).await;
@@ -225,11 +301,11 @@ async fn any_message(client: &Client, app: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_and_no_payload_is_in_a_log_of_text_or_a_trace() {
+async fn no_secret_and_no_payload_is_in_anything_that_tells_of_the_server_with_a_log_of_text() {
     busy_scenario("text").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_and_no_payload_is_in_a_log_of_json_or_a_trace() {
+async fn no_secret_and_no_payload_is_in_anything_that_tells_of_the_server_with_a_log_of_json() {
     busy_scenario("json").await;
 }

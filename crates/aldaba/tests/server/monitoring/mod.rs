@@ -3,4 +3,5 @@
 pub(crate) mod canaries;
 pub(crate) mod logs;
 pub(crate) mod readiness;
+pub(crate) mod request_spans;
 pub(crate) mod traces;

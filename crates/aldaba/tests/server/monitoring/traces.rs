@@ -11,10 +11,10 @@ use http::Method;
 use serde_json::json;
 use std::time::Duration;
 
-const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+pub(super) const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Everything is exported to this collector.
-fn tracing_to(url: &str) -> impl FnOnce(&mut Config) + use<> {
+pub(super) fn tracing_to(url: &str) -> impl FnOnce(&mut Config) + use<> {
     let url = CollectorUrl::parse(url).unwrap();
     move |config| {
         config.allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
@@ -23,7 +23,7 @@ fn tracing_to(url: &str) -> impl FnOnce(&mut Config) + use<> {
     }
 }
 
-async fn send(server: &Running, app: &str, headers: &[(&str, &str)]) -> String {
+pub(super) async fn send(server: &Running, app: &str, headers: &[(&str, &str)]) -> String {
     let body = Bytes::from_static(br#"{"eventType": "a", "payload": {"a": 1}}"#);
     let path = format!("/app/{app}/msg");
     let sent = server.client.send(Method::POST, &path, headers, body).await.expect(202);
@@ -166,7 +166,7 @@ async fn what_a_collector_refuses_is_dropped_and_what_it_cannot_take_now_is_sent
     collector.receiver.answer(200);
     let kept = send(&server, &app, &[]).await;
     assert_eq!(collector.spans_of(&kept, 2).await.len(), 2);
-    assert_eq!(collector.spans.len(), 4, "the refused ones are not sent again");
+    assert_eq!(collector.of_messages().len(), 4, "the refused ones are not sent again");
     server.stop().await;
 }
 

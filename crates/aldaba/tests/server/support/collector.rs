@@ -26,6 +26,8 @@ pub(crate) struct ReceivedSpan {
     pub(crate) ended: u64,
     pub(crate) attributes: BTreeMap<String, String>,
     pub(crate) failed: bool,
+    /// The spans that it is linked with, each with its trace.
+    pub(crate) links: Vec<(String, String)>,
 }
 
 impl Collector {
@@ -41,8 +43,8 @@ impl Collector {
     /// Reads until this many spans of a message are there, and returns them in the order of their beginnings.
     pub(crate) async fn spans_of(&mut self, message: &str, count: usize) -> Vec<ReceivedSpan> {
         loop {
-            let of_message = |span: &&ReceivedSpan| span.attributes["aldaba.message.id"] == message;
-            let mut found: Vec<_> = self.spans.iter().filter(of_message).cloned().collect();
+            let mut found: Vec<_> =
+                self.of_messages().into_iter().filter(|span| span.message() == Some(message)).collect();
             if found.len() >= count {
                 assert_eq!(found.len(), count, "{found:#?}");
                 found.sort_by_key(|span| span.begun);
@@ -50,6 +52,21 @@ impl Collector {
             }
             self.next().await;
         }
+    }
+
+    /// Reads until there is a span of a request to this route.
+    pub(crate) async fn request(&mut self, route: &str) -> ReceivedSpan {
+        loop {
+            if let Some(span) = self.spans.iter().find(|span| span.kind == 2 && span.name == route) {
+                return span.clone();
+            }
+            self.next().await;
+        }
+    }
+
+    /// The spans of messages. Requests that change something else have spans too.
+    pub(crate) fn of_messages(&self) -> Vec<ReceivedSpan> {
+        self.spans.iter().filter(|span| span.message().is_some()).cloned().collect()
     }
 
     async fn next(&mut self) {
@@ -80,8 +97,18 @@ impl Collector {
     }
 }
 
+impl ReceivedSpan {
+    fn message(&self) -> Option<&str> {
+        self.attributes.get("aldaba.message.id").map(String::as_str)
+    }
+}
+
+fn hex_of(fields: &Fields<'_>, number: u64) -> String {
+    bytes(fields, number).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn span(fields: &Fields<'_>) -> ReceivedSpan {
-    let hex = |number| bytes(fields, number).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = |number| hex_of(fields, number);
     ReceivedSpan {
         trace: hex(1),
         id: hex(2),
@@ -91,6 +118,7 @@ fn span(fields: &Fields<'_>) -> ReceivedSpan {
         begun: number(fields, 7),
         ended: number(fields, 8),
         attributes: attributes(fields, 9).into_iter().collect(),
+        links: messages(fields, 13).iter().map(|link| (hex_of(link, 1), hex_of(link, 2))).collect(),
         failed: messages(fields, 15).first().is_some_and(|status| number(status, 3) == 2),
     }
 }
