@@ -66,6 +66,8 @@ pub struct Options {
     pub alert_rules: Arc<AlertRules>,
     /// When the first of the issuers that the operator trusts besides the public ones expires.
     pub issuers_expire_at: Option<Timestamp>,
+    /// The expiry of the certificate of the server's listener.
+    pub listener_certificate: crate::CertificateExpiry,
     /// How often the alert rules are judged.
     pub alert_interval: Duration,
     /// How long a sender waits for a commit. `None`: as long as it takes.
@@ -110,6 +112,7 @@ impl Default for Options {
             quotas: crate::Quotas::default(),
             alert_rules: Arc::default(),
             issuers_expire_at: None,
+            listener_certificate: crate::CertificateExpiry::default(),
             alert_interval: Duration::from_secs(15),
             commit_timeout: None,
             traces: crate::TraceOptions::default(),

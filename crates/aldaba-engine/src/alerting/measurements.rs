@@ -1,5 +1,6 @@
 //! What the rules are judged by.
 
+use super::CertificateExpiry;
 use crate::housekeeping::background::Background;
 use crate::{ClockTrust, Scope, Statistics, WindowCounts};
 use aldaba_delivery::alert::{AlertLimits, AlertRule, Measured, Sample};
@@ -25,6 +26,7 @@ pub(crate) struct EngineMeasurements {
     pub(crate) trust: ClockTrust,
     /// When the first of the issuers that the operator trusts expires.
     pub(crate) issuers_expire_at: Option<Timestamp>,
+    pub(crate) listener_certificate: CertificateExpiry,
 }
 
 impl Measurements for EngineMeasurements {
@@ -80,6 +82,9 @@ impl EngineMeasurements {
             }
             AlertRule::CertificateExpiring => self
                 .issuers_expire_at
+                .into_iter()
+                .chain(self.listener_certificate.get())
+                .min()
                 .map_or(Measured::Nothing, |at| Measured::of((at.millis() - now.millis()) as f64 / 1000.0)),
             _ => Measured::Nothing,
         }

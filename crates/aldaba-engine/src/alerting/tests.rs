@@ -1,7 +1,7 @@
 //! Rounds against the real store.
 
 use super::*;
-use crate::{Statistics, SystemClock, SystemEntropy};
+use crate::{CertificateExpiry, Statistics, SystemClock, SystemEntropy};
 use aldaba_delivery::alert::Measured;
 use aldaba_store::conformance::at;
 use aldaba_store::{AlertsQuery, Application, ListRange, NewMail, NextMail, Order, Page, StoreOptions};
@@ -48,6 +48,7 @@ impl Stage {
     async fn open(folder: &Path, rules: &str) -> Self {
         let store = aldaba_store::open(&StoreOptions::new(folder)).expect("a store");
         let values = Arc::new(Scripted::default());
+        let rules = Arc::new(AlertRules::parse(rules).unwrap());
         let alerting = Alerting {
             store: store.clone(),
             clock: Arc::new(SystemClock::new()),
@@ -55,8 +56,12 @@ impl Stage {
             listeners: OperationalListeners::read(&*store).await.unwrap(),
             mail_queue: MailQueue::new(Some(Duration::ZERO)),
             measurements: values.clone(),
-            rules: Arc::new(AlertRules::parse(rules).unwrap()),
-            interval: Duration::from_secs(15),
+            settings: watch::channel(AlertSettings {
+                rules: rules.clone(),
+                interval: Duration::from_secs(15),
+            })
+            .1,
+            rules,
             board: AlertBoard::default(),
             memory: AlertMemory::default(),
         };
@@ -216,6 +221,7 @@ async fn a_restart_resolves_nothing_before_anybody_has_looked() {
         store: stage.store.clone(),
         trust: crate::ClockTrust::default(),
         issuers_expire_at: None,
+        listener_certificate: CertificateExpiry::default(),
     });
     stage.rounds(90, 120).await;
     assert_eq!(stage.alerts(ORG).await, before);

@@ -1,7 +1,7 @@
 //! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
-use crate::alerting::{AlertBoard, AlertMemory, Alerting, EngineMeasurements};
+use crate::alerting::{AlertBoard, AlertMemory, AlertSettings, Alerting, EngineMeasurements};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -269,6 +269,10 @@ impl Engine {
             background.start(StoreWatch { store, inbox, statistics, interval });
         }
         let alert_board = AlertBoard::default();
+        let alert_settings = watch::Sender::new(AlertSettings {
+            rules: options.alert_rules.clone(),
+            interval: options.alert_interval,
+        });
         background.start(Alerting {
             store: store.clone(),
             clock: clock.clone(),
@@ -281,9 +285,10 @@ impl Engine {
                 store: store.clone(),
                 trust: clock_watch.trust.clone(),
                 issuers_expire_at: options.issuers_expire_at,
+                listener_certificate: options.listener_certificate.clone(),
             }),
+            settings: alert_settings.subscribe(),
             rules: options.alert_rules.clone(),
-            interval: options.alert_interval,
             board: alert_board.clone(),
             memory: AlertMemory::default(),
         });
@@ -298,7 +303,8 @@ impl Engine {
         if let Some(export) = trace_export.clone() {
             background.start(export);
         }
-        if let Some(mail) = &options.mail {
+        let mail_options = options.mail.clone().map(watch::Sender::new);
+        if let (Some(mail), Some(renewed)) = (&options.mail, &mail_options) {
             background.start(MailSender {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -306,6 +312,7 @@ impl Engine {
                 entropy: mail_entropy,
                 vault: resender.vault.clone(),
                 options: mail.clone(),
+                renewed: renewed.subscribe(),
                 queue: mail_queue.clone(),
                 server: ServerState::default(),
                 turns: LastMails::default(),
@@ -334,8 +341,8 @@ impl Engine {
             background,
             tracer,
             trace_export,
-            alert_rules: options.alert_rules.clone(),
-            alert_interval: options.alert_interval,
+            alert_settings,
+            mail_options,
             alert_board,
             statistics,
             mail_queue,

@@ -177,7 +177,11 @@ impl Error {
         };
         match self {
             Self::Config(_)
-            | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
+            | Self::Start(
+                StartError::CaFile { .. }
+                | StartError::Certificate(_)
+                | StartError::Setup(SetupError::Policy(_)),
+            )
             | Self::Mail(
                 Mail::NoServer | Mail::NoAddress | Mail::Address(_) | Mail::Start(StartError::CaFile { .. }),
             )
@@ -202,12 +206,21 @@ impl Error {
 
 /// Loads the configuration that a command runs with.
 fn load(
-    mut flags: Vec<(&'static str, String)>,
+    flags: Vec<(&'static str, String)>,
     data: DataOptions,
     variables: BTreeMap<String, String>,
 ) -> Result<Loaded, config::Error> {
+    config::load(&sources(flags, data, variables))
+}
+
+/// Where the configuration comes from.
+fn sources(
+    mut flags: Vec<(&'static str, String)>,
+    data: DataOptions,
+    variables: BTreeMap<String, String>,
+) -> Sources {
     flags.extend(data.data.map(|folder| ("data", folder)));
-    config::load(&Sources { flags, file: data.config, variables })
+    Sources { flags, file: data.config, variables }
 }
 
 #[cfg(test)]

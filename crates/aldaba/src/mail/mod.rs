@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of mails.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailSettings {
     /// `None`: no mail is sent.
     pub server: Option<SmtpUrl>,
@@ -49,7 +49,8 @@ pub(crate) fn options(config: &Config, address: SocketAddr) -> Result<Option<Mai
         return Ok(None);
     };
     let transport = SmtpTransport::new(server.clone(), from.clone(), &crate::server::ca_pem(config)?)?;
-    let local = || format!("http://{}", reachable(address));
+    let scheme = if config.tls().is_some() { "https" } else { "http" };
+    let local = || format!("{scheme}://{}", reachable(address));
     let public_url = config.public_url.clone().unwrap_or_else(local).trim_end_matches('/').to_owned();
     if config.public_url.is_none() {
         tracing::warn!(%public_url, "public_url is not set: links in mails lead to the address that this server listens on");

@@ -3,6 +3,7 @@
 use super::Metrics;
 use super::exposition::{Exposition, Histogram, seconds};
 use crate::questions::ProcessQuestions;
+use crate::server::ListenerTls;
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{Engine, FiringCount};
 use aldaba_store::{COMMIT_MICROS, COMMIT_OPERATIONS, DiskState};
@@ -24,6 +25,24 @@ pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics) {
         "aldaba_ca_file_expiry_timestamp_seconds",
         "When the first certificate of `ca_file` expires, in Unix time. NaN: there is none.",
         metrics.issuers_expire_at.map_or(f64::NAN, unix_seconds),
+    );
+    let listener = metrics.tls.as_ref().map(ListenerTls::state);
+    out.gauges(
+        "aldaba_certificate_expiry_timestamp_seconds",
+        "When the first certificate of each kind expires, in Unix time: ca_file, of `ca_file`; listener, of `tls_certificate`. NaN: there \
+         is none.",
+        "kind",
+        [
+            ("ca_file", metrics.issuers_expire_at),
+            ("listener", listener.as_ref().and_then(|state| state.expires_at)),
+        ]
+        .map(|(kind, at)| (kind, at.map_or(f64::NAN, unix_seconds))),
+    );
+    out.gauge(
+        "aldaba_tls_certificate_outdated",
+        "1 while the files of `tls_certificate` and `tls_key` hold something that cannot be used, so that the former certificate is still \
+         in use; else 0.",
+        f64::from(u8::from(listener.is_some_and(|state| state.is_outdated))),
     );
     out.info(
         "aldaba_build_info",
