@@ -135,8 +135,9 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         }
         Command::Demo(options) => Ok(demo::run(&options, program, &variables)?),
         Command::Policy { command } => {
-            let data = DataOptions::of_server(command.server_options());
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let options = command.server_options();
+            let data = DataOptions::of_server(options);
+            let Loaded { config, .. } = load(options.flags(), data, variables.clone())?;
             Ok(policy::run(command, &config, &variables)?)
         }
         Command::Mail { command } => {
@@ -144,8 +145,9 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             Ok(runtimes::engine()?.block_on(mail::run(command, &config))?)
         }
         Command::Token { command } => {
-            let data = DataOptions::of_server(command.server_options());
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let options = command.server_options();
+            let data = DataOptions::of_server(options);
+            let Loaded { config, .. } = load(options.flags(), data, variables.clone())?;
             Ok(token::run(command, &config, &variables)?)
         }
         Command::Clock(options) => {
@@ -155,7 +157,7 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         }
         Command::Alerts(options) => {
             let data = DataOptions::of_server(&options.server_options);
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let Loaded { config, .. } = load(options.server_options.flags(), data, variables.clone())?;
             Ok(alerts::run(options, &config, &variables)?)
         }
     }
