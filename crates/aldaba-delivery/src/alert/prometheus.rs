@@ -15,7 +15,8 @@ impl AlertRule {
             Self::QueueLength => format!("{metric} - webhook_queue_deferred"),
             Self::DeadLetterSize => format!("sum without (reason) ({metric})"),
             Self::TaskRestarting => format!("sum without (state) ({metric}{{state=\"restarting\"}})"),
-            Self::CertificateExpiring => format!("{metric} - time()"),
+            // One that does not exist is NaN, which is below nothing.
+            Self::CertificateExpiring => format!("min without (kind) ({metric} > 0) - time()"),
             _ => metric.to_owned(),
         })
     }

@@ -153,7 +153,7 @@ impl AlertRule {
             Self::NotAccepting => "aldaba_accepting",
             Self::TaskRestarting => "aldaba_background_tasks",
             Self::ClockNotTrusted => "aldaba_clock_trusted",
-            Self::CertificateExpiring => "aldaba_ca_file_expiry_timestamp_seconds",
+            Self::CertificateExpiring => "aldaba_certificate_expiry_timestamp_seconds",
         })
     }
 

@@ -115,8 +115,8 @@ impl AlertTexts {
                 "Si el reloj de la máquina es de fiar (1) o no (0)",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Time until the first certificate of `ca_file` expires",
-                "Tiempo hasta que caduca el primer certificado de `ca_file`",
+                "Time until the first certificate of `ca_file` or of `tls_certificate` expires",
+                "Tiempo hasta que caduca el primer certificado de `ca_file` o de `tls_certificate`",
             ),
         }
     }
@@ -186,8 +186,8 @@ impl AlertTexts {
                 "Ponga en hora el reloj de la máquina. Si está bien, ejecute `aldaba clock trust`. Hasta entonces no se borra nada y nada termina por tiempo.",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Put the successor of the certificate into the file of the setting `ca_file` and restart the server, before deliveries fail.",
-                "Ponga el certificado que lo sustituye en el fichero del ajuste `ca_file` y reinicie el servidor, antes de que fallen las entregas.",
+                "Put the successor of the certificate into its file, before deliveries or clients fail: that of `tls_certificate` is taken at once; for `ca_file` restart the server.",
+                "Ponga el certificado que lo sustituye en su fichero, antes de que fallen las entregas o los clientes: el de `tls_certificate` se toma al momento; para `ca_file`, reinicie el servidor.",
             ),
         }
     }

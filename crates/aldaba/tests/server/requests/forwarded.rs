@@ -54,10 +54,10 @@ async fn an_nginx_outside_of_the_trusted_networks_and_a_client_are_not_believed(
         "http://127.0.0.1",
         "the host that nginx passes on"
     );
-    assert_eq!(base(&server, server.address, &SPOOFED).await, "http://aldaba");
+    assert_eq!(base(&server, server.address, &SPOOFED).await, "http://aldaba.test");
     server.stop().await;
     let closed = Running::start().await;
-    assert_eq!(base(&closed, closed.address, &SPOOFED).await, "http://aldaba", "without the setting");
+    assert_eq!(base(&closed, closed.address, &SPOOFED).await, "http://aldaba.test", "without the setting");
     closed.stop().await;
 }
 
@@ -70,7 +70,7 @@ async fn what_a_client_adds_to_an_nginx_that_passes_it_on_is_not_believed() {
         "proxy_set_header Host $host;\n proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
     );
     let standard = [("forwarded", "for=192.0.2.66;proto=https;host=evil.example")];
-    assert_eq!(base(&server, nginx.address(), &standard).await, "http://127.0.0.1");
+    assert_eq!(base(&server, nginx.address(), &standard).await, "http://aldaba.test");
     server.stop().await;
 }
 
