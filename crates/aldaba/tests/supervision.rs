@@ -4,6 +4,7 @@ mod black_box;
 
 use black_box::{Client, Server, free_address, token, wait_until};
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::PathBuf;
@@ -97,20 +98,18 @@ fn an_abstract_socket_is_told_too() {
 fn a_stop_that_takes_long_asks_for_more_time() {
     let manager = Manager::new();
     let token = token(&manager.at("data"));
-    let server = manager.start(&[]);
-    let receiver = black_box::Receiver::start(|_, _| {
-        // Longer than the interval at which more time is asked for.
-        std::thread::sleep(Duration::from_secs(8));
-        200
-    });
+    let server = manager.start(&[("ALDABA_SHUTDOWN_SECONDS", "7")]);
+    // It takes the request and never answers.
+    let receiver = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let receiver_address = receiver.local_addr().expect("an address");
     let mut client = Client::connect(server.address, &token).expect("it accepts");
     let app = client.post("/app", None, r#"{"name": "slow"}"#).expect("an answer").body["id"].clone();
     let app = app.as_str().expect("an id");
-    let endpoint = format!(r#"{{"url": "http://{}/"}}"#, receiver.address);
+    let endpoint = format!(r#"{{"url": "http://{receiver_address}/"}}"#);
     assert_eq!(client.post(&format!("/app/{app}/endpoint"), None, &endpoint).expect("an answer").status, 201);
     let message = r#"{"eventType": "a", "payload": {}}"#;
     assert_eq!(client.post(&format!("/app/{app}/msg"), None, message).expect("an answer").status, 202);
-    receiver.next(WAIT_TIMEOUT).expect("it is on its way");
+    let _on_its_way = receiver.accept().expect("a connection");
     server.terminate();
     manager.wait_for("STOPPING");
     assert_eq!(manager.wait_for("EXTEND_TIMEOUT_USEC")["EXTEND_TIMEOUT_USEC"], "30000000");

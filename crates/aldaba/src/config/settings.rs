@@ -160,6 +160,15 @@ pub const SETTINGS: &[Setting] = &[
     )
     .explained(unresolved),
     text(
+        "data",
+        "./aldaba-data",
+        "a folder",
+        "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
+         server on the same folder is refused at its start.",
+        |c, v| (!v.is_empty() && !Path::new(v).is_file()).then(|| c.store.folder = v.into()),
+    )
+    .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
+    text(
         "tls_certificate",
         "",
         "a file with certificates as PEM: the server's first, those of its issuers after it",
@@ -186,15 +195,6 @@ pub const SETTINGS: &[Setting] = &[
         |c, v| networks(v).map(|networks| c.trusted_proxies = networks),
     )
     .reloaded(),
-    text(
-        "data",
-        "./aldaba-data",
-        "a folder",
-        "The data folder: database, lock and secrets. Made with mode 0700 when it is missing. A second \
-         server on the same folder is refused at its start.",
-        |c, v| (!v.is_empty() && !Path::new(v).is_file()).then(|| c.store.folder = v.into()),
-    )
-    .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
     text(
         "metrics_listen",
         "",

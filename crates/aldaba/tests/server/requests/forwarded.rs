@@ -51,7 +51,7 @@ async fn an_nginx_outside_of_the_trusted_networks_and_a_client_are_not_believed(
     let nginx = Nginx::start(server.address, LOCATION);
     assert_eq!(
         base(&server, nginx.address(), &[]).await,
-        "http://127.0.0.1",
+        "http://aldaba.test",
         "the host that nginx passes on"
     );
     assert_eq!(base(&server, server.address, &SPOOFED).await, "http://aldaba.test");
