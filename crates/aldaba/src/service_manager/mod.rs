@@ -100,7 +100,7 @@ impl ServiceManager {
     }
 }
 
-/// Ends a task with whoever has started it.
+/// Aborts a task on drop.
 struct AbortOnDrop(tokio::task::AbortHandle);
 
 impl Drop for AbortOnDrop {

@@ -19,7 +19,7 @@ fn trusting(network: &'static str) -> impl FnOnce(&mut Config) {
     move |config| config.trusted_proxies = vec![network.parse().unwrap()]
 }
 
-/// The beginning of the URLs that the server makes for whoever asks through this address.
+/// The beginning of the URLs that the server makes for a client at this address.
 async fn base(server: &Running, through: SocketAddr, headers: &[(&str, &str)]) -> String {
     let app = server.application().await;
     let client = Client { address: through, ..server.client.clone() };
