@@ -49,11 +49,14 @@ const METHODS: &str = "methods";
 /// What the server exports, decoded with the official schema of OTLP.
 const TRACES: &str = "traces";
 
+/// The Python SDK against a server with TLS.
+const TLS: &str = "tls";
+
 /// Runs the suites with these names, or all, and reports the failed ones at the end. `--write` writes the table of
 /// methods, which is otherwise only compared.
 pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with("--"));
-    let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS, TRACES]).collect();
+    let known: Vec<_> = SDKS.iter().map(|sdk| sdk.name).chain([METHODS, TRACES, TLS]).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("unknown suite `{unknown}`; expected one of: {}", known.join(", ")));
     }
@@ -74,6 +77,9 @@ pub(crate) fn run(binary: &Path, arguments: &[String]) -> TaskResult {
     if wanted(TRACES) && traces(binary).is_err() {
         failed.push(TRACES);
     }
+    if wanted(TLS) && tls(binary).is_err() {
+        failed.push(TLS);
+    }
     if failed.is_empty() { Ok(()) } else { Err(format!("failed SDKs: {}", failed.join(", "))) }
 }
 
@@ -84,6 +90,15 @@ fn traces(binary: &Path) -> TaskResult {
     let mut command = Command::new(tools::environment(TRACES, &home.join("packages.txt"))?);
     command.arg(home.join("test_traces.py")).env("ALDABA_BINARY", binary);
     show(command.env("PYTHONDONTWRITEBYTECODE", "1"))
+}
+
+/// Starts servers of its own, with certificates.
+fn tls(binary: &Path) -> TaskResult {
+    println!("\n--- TLS");
+    let mut command = python("newest")?;
+    // The SDK cannot close its connections.
+    command.args(["-W", "ignore::ResourceWarning"]);
+    show(command.arg(folder("tls").join("test_tls.py")).env("ALDABA_BINARY", binary))
 }
 
 /// Compares the table of methods in docs/sdks.md with the SDKs and the server, or writes it.

@@ -70,7 +70,8 @@ pub(crate) fn servers() -> TaskResult {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists());
     let redis = Path::new("/usr/bin/redis-server").exists();
-    let missing: Vec<_> = [(postgres, "postgresql"), (redis, "redis-server")]
+    let nginx = Path::new("/usr/sbin/nginx").exists();
+    let missing: Vec<_> = [(postgres, "postgresql"), (redis, "redis-server"), (nginx, "nginx")]
         .into_iter()
         .filter_map(|(is_there, package)| (!is_there).then_some(package))
         .collect();

@@ -36,6 +36,7 @@ pub struct ClientBuilder {
     retries: Retries,
     user_agent: String,
     roots: Vec<Vec<u8>>,
+    known: Vec<Vec<u8>>,
 }
 
 impl Client {
@@ -56,6 +57,7 @@ impl Client {
             retries: Retries::default(),
             user_agent: concat!("aldaba-client/", env!("CARGO_PKG_VERSION")).to_owned(),
             roots: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -101,10 +103,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Trusts the server that has this certificate (PEM) and its key, whatever name and issuer the certificate has: for a
+    /// server on the same machine, whose certificate names another host. Issuers' certificates after it are left out.
+    #[must_use]
+    pub fn server_certificate(mut self, pem: &[u8]) -> Self {
+        self.known.push(pem.to_vec());
+        self
+    }
+
     /// Builds the client.
     ///
     /// # Errors
-    /// If the URL is not an http or https URL, a root certificate cannot be read, or the token has characters that
+    /// If the URL is not an http or https URL, a certificate cannot be read, or the token has characters that
     /// a header cannot hold.
     pub fn build(self) -> Result<Client, Error> {
         let wrong = |detail: &str| Error::Request { detail: detail.to_owned() };
@@ -117,7 +127,7 @@ impl ClientBuilder {
         authorization.set_sensitive(true);
         let user_agent =
             HeaderValue::try_from(self.user_agent).map_err(|_| wrong("the user agent cannot be a header"))?;
-        let transport = Transport::new(&self.roots)?;
+        let transport = Transport::new(&self.roots, &self.known)?;
         let shared =
             ClientState { base: base(&self.url)?, authorization, token: self.token, user_agent, transport };
         Ok(Client { shared: Arc::new(shared), retries: self.retries, key: None })

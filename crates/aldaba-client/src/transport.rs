@@ -9,9 +9,11 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::legacy::{Client as Pool, Error as PoolError};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -44,12 +46,12 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Trusts the public root certificates and those of `more_roots` (PEM).
-    pub(crate) fn new(more_roots: &[Vec<u8>]) -> Result<Self, Error> {
+    /// Trusts the public root certificates and those of `more_roots` (PEM), and the servers of `known` (PEM).
+    pub(crate) fn new(more_roots: &[Vec<u8>], known: &[Vec<u8>]) -> Result<Self, Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        let connector = Connector { tcp, tls: TlsConnector::from(Arc::new(tls(more_roots)?)) };
+        let connector = Connector { tcp, tls: TlsConnector::from(Arc::new(tls(more_roots, known)?)) };
         let pool = Pool::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
@@ -120,26 +122,87 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-fn tls(more_roots: &[Vec<u8>]) -> Result<ClientConfig, Error> {
+fn tls(more_roots: &[Vec<u8>], known: &[Vec<u8>]) -> Result<ClientConfig, Error> {
     let unusable = |detail: String| Error::Request { detail };
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for pem in more_roots {
-        let mut found = false;
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let wrong = |why: String| unusable(format!("a root certificate cannot be used: {why}"));
-            let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-            found = true;
-        }
-        if !found {
-            return Err(unusable("the root certificates contain no certificate; expected PEM".into()));
+        for certificate in certificates(pem)? {
+            let wrong = |error| unusable(format!("a root certificate cannot be used: {error}"));
+            roots.add(certificate).map_err(wrong)?;
         }
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(format!("TLS cannot be used: {error}")))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    if known.is_empty() {
+        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+    }
+    // Only the first certificate of each is the server's own.
+    let first = |pem: &Vec<u8>| certificates(pem).map(|mut chain| chain.swap_remove(0));
+    let known = known.iter().map(first).collect::<Result<_, _>>()?;
+    let others = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| unusable(format!("TLS cannot be used: {error}")))?;
+    let verifier = Arc::new(KnownServers { known, others });
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// At least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let unusable = |detail: String| Error::Request { detail };
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match all {
+        Err(error) => Err(unusable(format!("a certificate cannot be used: {error}"))),
+        Ok(all) if all.is_empty() => Err(unusable("there is no certificate; expected PEM".into())),
+        Ok(all) => Ok(all),
+    }
+}
+
+/// Trusts servers whose own certificate is known, whatever its name, issuer and time; others as usual.
+#[derive(Debug)]
+struct KnownServers {
+    known: Vec<CertificateDer<'static>>,
+    others: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for KnownServers {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        issuers: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.known.iter().any(|known| known == certificate) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.others.verify_server_cert(certificate, issuers, name, ocsp, now)
+    }
+
+    // The server proves that it has the certificate's key: no other can use it.
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.others.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.others.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.others.supported_verify_schemes()
+    }
 }
 
 /// Connects to the host of a URI, with TLS for https.

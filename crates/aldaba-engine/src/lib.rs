@@ -29,7 +29,7 @@ mod scheduling;
 mod traces;
 pub mod wire;
 
-pub use alerting::FiringCount;
+pub use alerting::{AlertSettings, FiringCount};
 pub use clock::{Clock, MAX_TRUSTED_STEP, RuntimeClock, SteppedClock, SystemClock};
 pub use configuration::{
     ApiKeys, Brand, CachedKey, ChangeError, CheckError, CreateOutcome, Credentials, Directory,

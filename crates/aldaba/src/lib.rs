@@ -15,6 +15,7 @@ mod metrics;
 mod questions;
 mod runtimes;
 pub mod server;
+mod service_manager;
 mod shell;
 mod token;
 

@@ -70,7 +70,7 @@ fn no_request_starts_after_sigterm_although_a_client_is_slow_and_more_is_due() {
 }
 
 #[test]
-fn a_hangup_is_ignored_and_the_stop_after_it_drains() {
+fn hangups_end_nothing_and_the_stop_after_them_drains() {
     let folder = tempfile::tempdir().expect("a folder");
     let token = token(folder.path());
     let receiver = Receiver::start(|_, _| {

@@ -151,7 +151,7 @@ response! {
 response! {
     /// A thing that the server needs.
     ReadinessCheck "ReadinessCheck" of ReadinessCheckView {
-        /// `store`, `space`, `delivering`, `queue`, `background` or `clock`.
+        /// `store`, `space`, `delivering`, `queue`, `background`, `clock`, or with TLS `certificate`.
         required name: String;
         /// `ok`; `warning`: messages are accepted and delivered, and an operator should look at it; `failing`: they are not.
         required state: CheckState = text();

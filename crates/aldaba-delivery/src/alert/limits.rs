@@ -112,6 +112,17 @@ impl AlertRules {
         Self { low_space: if matters { bytes } else { 0 }, ..self }
     }
 
+    /// The same rules, with one of them as others have it.
+    #[must_use]
+    pub fn with_rule_of(&self, rule: AlertRule, others: &Self) -> Self {
+        let mut rules = self.clone();
+        match others.changed.get(&rule) {
+            Some(limits) => rules.changed.insert(rule, *limits),
+            None => rules.changed.remove(&rule),
+        };
+        rules
+    }
+
     /// The limits of a rule; `None`: it is turned off.
     pub fn limits(&self, rule: AlertRule) -> Option<AlertLimits> {
         self.changed.get(&rule).copied().unwrap_or_else(|| Some(self.limits_unchanged(rule)))

@@ -186,8 +186,8 @@ impl AlertTexts {
                 "Ponga en hora el reloj de la máquina. Si está bien, ejecute `aldaba clock trust`. Hasta entonces no se borra nada y nada termina por tiempo.",
             ),
             AlertRule::CertificateExpiring => pick(
-                "Replace it before deliveries fail. A client certificate of an endpoint: GET …/endpoint/{id}/mtls says when it expires, and PUT replaces it. One of the setting `ca_file`: put its successor into the file, and restart the server. The metric says which kind it is.",
-                "Sustitúyalo antes de que fallen las entregas. El certificado de cliente de un endpoint: GET …/endpoint/{id}/mtls dice cuándo caduca, y PUT lo cambia. Uno del ajuste `ca_file`: ponga su sucesor en el fichero y reinicie el servidor. La métrica dice de qué tipo es.",
+                "Replace it before deliveries fail. A client certificate of an endpoint: GET …/endpoint/{id}/mtls says when it expires, and PUT replaces it. One of the setting `ca_file`: put its successor into the file, and restart the server. That of `tls_certificate`: put its successor into its files; it is taken at once. The metric says which kind it is.",
+                "Sustitúyalo antes de que fallen las entregas. El certificado de cliente de un endpoint: GET …/endpoint/{id}/mtls dice cuándo caduca, y PUT lo cambia. Uno del ajuste `ca_file`: ponga su sucesor en el fichero y reinicie el servidor. El de `tls_certificate`: ponga su sucesor en sus ficheros; se toma al momento. La métrica dice de qué tipo es.",
             ),
         }
     }

@@ -27,7 +27,7 @@ use pending::StoredPending;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Alerts that one read or one commit is about.
 const BATCH: usize = 100;
@@ -44,10 +44,19 @@ pub(crate) struct Alerting {
     pub(crate) listeners: OperationalListeners,
     pub(crate) mail_queue: MailQueue,
     pub(crate) measurements: Arc<dyn Measurements>,
+    pub(crate) settings: watch::Receiver<AlertSettings>,
+    /// Those of the settings at the last round.
     pub(crate) rules: Arc<AlertRules>,
-    pub(crate) interval: Duration,
     pub(crate) board: AlertBoard,
     pub(crate) memory: AlertMemory,
+}
+
+/// By what alerts are judged. An operator may change it while the engine runs.
+#[derive(Clone, Debug)]
+pub struct AlertSettings {
+    pub rules: Arc<AlertRules>,
+    /// How often.
+    pub interval: Duration,
 }
 
 /// What the task remembers between two rounds.
@@ -106,7 +115,8 @@ impl Task for Alerting {
                 // The next round tries again.
                 Err(error) => tracing::warn!(%error, "alerts cannot be read or stored; trying again"),
             }
-            tokio::time::sleep(self.interval).await;
+            let interval = self.settings.borrow().interval;
+            tokio::time::sleep(interval).await;
         }
     }
 }
@@ -114,6 +124,7 @@ impl Task for Alerting {
 impl Alerting {
     /// One round: judges every rule, and writes what has changed.
     pub(crate) async fn run_once(&mut self, now: Timestamp) -> Result<(), Error> {
+        self.rules = self.settings.borrow().rules.clone();
         if !self.memory.has_read {
             self.settle_endpoints(now).await?;
             self.read().await?;

@@ -50,6 +50,7 @@ impl Stage {
     async fn open(folder: &Path, rules: &str) -> Self {
         let store = aldaba_store::open(&StoreOptions::new(folder)).expect("a store");
         let values = Arc::new(Scripted::default());
+        let rules = Arc::new(AlertRules::parse(rules).unwrap());
         let alerting = Alerting {
             store: store.clone(),
             clock: Arc::new(SystemClock::new()),
@@ -57,8 +58,12 @@ impl Stage {
             listeners: OperationalListeners::read(&*store).await.unwrap(),
             mail_queue: MailQueue::new(Some(Duration::ZERO)),
             measurements: values.clone(),
-            rules: Arc::new(AlertRules::parse(rules).unwrap()),
-            interval: Duration::from_secs(15),
+            settings: watch::channel(AlertSettings {
+                rules: rules.clone(),
+                interval: Duration::from_secs(15),
+            })
+            .1,
+            rules,
             board: AlertBoard::default(),
             memory: AlertMemory::default(),
         };

@@ -13,7 +13,7 @@ pub(crate) use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
 use crate::Statistics;
-use crate::alerting::{AlertBoard, EngineMeasurements, FiringCount};
+use crate::alerting::{AlertBoard, AlertSettings, EngineMeasurements, FiringCount};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::DirectoryAccess;
 use crate::configuration::Entries;
@@ -30,10 +30,10 @@ use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::{HeldList, Inbox};
 use crate::traces::TraceExport;
 use crate::{
-    CertificateExpiries, Clock, ClockState, EventTypes, NewApplication, Policies, Profiles, Tracer, Vault,
+    CertificateExpiries, Clock, ClockState, EventTypes, MailOptions, NewApplication, Policies, Profiles, Tracer, Vault,
 };
 use aldaba_delivery::AppId;
-use aldaba_delivery::alert::{AlertRule, AlertRules};
+use aldaba_delivery::alert::AlertRule;
 use aldaba_store::{Actor, ApplicationRef, AuditAction, AuditEntry, Done, Endpoint, Error, Seq, Store};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,8 +69,9 @@ struct EngineParts {
     tracer: Tracer,
     /// `None`: no spans are exported.
     trace_export: Option<TraceExport>,
-    alert_rules: Arc<AlertRules>,
-    alert_interval: Duration,
+    alert_settings: watch::Sender<AlertSettings>,
+    /// `None`: no mail is sent.
+    mail_options: Option<watch::Sender<MailOptions>>,
     alert_board: AlertBoard,
     statistics: Statistics,
     measurements: Arc<EngineMeasurements>,
@@ -174,14 +175,26 @@ impl Engine {
         &self.0.replays
     }
 
-    /// The alert rules in force.
-    pub fn alert_rules(&self) -> &AlertRules {
-        &self.0.alert_rules
+    /// The alert rules in force, and how often they are judged.
+    pub fn alert_settings(&self) -> AlertSettings {
+        self.0.alert_settings.borrow().clone()
     }
 
-    /// How often the alert rules are judged.
-    pub fn alert_interval(&self) -> Duration {
-        self.0.alert_interval
+    /// Judges alerts by other rules from the next round on. The rule about single endpoints stays as it was, because the store
+    /// judges it.
+    pub fn set_alert_settings(&self, new: AlertSettings) {
+        self.0.alert_settings.send_modify(|settings| {
+            let rules = new.rules.with_rule_of(AlertRule::EndpointFailing, &settings.rules);
+            *settings = AlertSettings { rules: Arc::new(rules), ..new };
+        });
+    }
+
+    /// Sends mails in another way from the next one on; how long they wait for others stays as it was. `false`: the engine was
+    /// started without mails.
+    pub fn set_mail_options(&self, new: MailOptions) -> bool {
+        let Some(options) = &self.0.mail_options else { return false };
+        options.send_modify(|options| *options = MailOptions { delay: options.delay, ..new });
+        true
     }
 
     /// How often each rule fires now, those of endpoints apart.

@@ -1,7 +1,7 @@
 //! Builds an engine and starts it.
 
 use super::{Engine, EngineParts};
-use crate::alerting::{AlertBoard, AlertMemory, Alerting, EngineMeasurements};
+use crate::alerting::{AlertBoard, AlertMemory, AlertSettings, Alerting, EngineMeasurements};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
 use crate::configuration::{Credentials, KeyUseWriter};
@@ -278,6 +278,10 @@ impl Engine {
             certificates: options.certificates.clone(),
         });
         let alert_board = AlertBoard::default();
+        let alert_settings = watch::Sender::new(AlertSettings {
+            rules: options.alert_rules.clone(),
+            interval: options.alert_interval,
+        });
         background.start(Alerting {
             store: store.clone(),
             clock: clock.clone(),
@@ -285,8 +289,8 @@ impl Engine {
             listeners: alert_listeners,
             mail_queue: mail_queue.clone(),
             measurements: measurements.clone(),
+            settings: alert_settings.subscribe(),
             rules: options.alert_rules.clone(),
-            interval: options.alert_interval,
             board: alert_board.clone(),
             memory: AlertMemory::default(),
         });
@@ -301,7 +305,8 @@ impl Engine {
         if let Some(export) = trace_export.clone() {
             background.start(export);
         }
-        if let Some(mail) = &options.mail {
+        let mail_options = options.mail.clone().map(watch::Sender::new);
+        if let (Some(mail), Some(renewed)) = (&options.mail, &mail_options) {
             background.start(MailSender {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -309,6 +314,7 @@ impl Engine {
                 entropy: mail_entropy,
                 vault: resender.vault.clone(),
                 options: mail.clone(),
+                renewed: renewed.subscribe(),
                 queue: mail_queue.clone(),
                 server: ServerState::default(),
                 last: None,
@@ -337,8 +343,8 @@ impl Engine {
             background,
             tracer,
             trace_export,
-            alert_rules: options.alert_rules.clone(),
-            alert_interval: options.alert_interval,
+            alert_settings,
+            mail_options,
             alert_board,
             statistics,
             measurements,

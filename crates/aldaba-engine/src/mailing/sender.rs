@@ -11,7 +11,7 @@ use aldaba_store::{Done, Error, Mail, MailBatch, MailChange, MailChanged, MailNu
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// The longest sleep: a request to confirm an address is queued without a signal.
 const MAX_SLEEP: Duration = Duration::from_secs(2);
@@ -35,6 +35,8 @@ pub(crate) struct MailSender {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) vault: Vault,
     pub(crate) options: MailOptions,
+    /// Other options, once an operator has changed them.
+    pub(crate) renewed: watch::Receiver<MailOptions>,
     pub(crate) queue: MailQueue,
     pub(crate) server: ServerState,
     /// The organization that had its turn last.
@@ -100,6 +102,11 @@ impl Task for MailSender {
 impl MailSender {
     /// Takes care of what one address gets next.
     pub(super) async fn step(&mut self) -> Result<Step, Error> {
+        if self.renewed.has_changed().unwrap_or(false) {
+            self.options = self.renewed.borrow_and_update().clone();
+            // Perhaps another server, which has not failed.
+            self.server = ServerState::default();
+        }
         if let Some(pause) = self.server.pause(self.clock.monotonic()) {
             return Ok(Step::Sleep(pause.min(MAX_SLEEP)));
         }

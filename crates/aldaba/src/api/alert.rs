@@ -11,7 +11,7 @@ use aldaba_api::value::Shows;
 use aldaba_api::{AlertRuleView, AlertRules, AlertRulesView, AlertView};
 use aldaba_delivery::alert::{AlertRule, AlertScope};
 use aldaba_delivery::{AlertId, Language, format_duration};
-use aldaba_engine::management;
+use aldaba_engine::{AlertSettings, management};
 use aldaba_store::{Alert, AlertsQuery, ListRange, Order, TimeRange};
 use axum::extract::State;
 use axum::response::Response;
@@ -109,7 +109,7 @@ async fn acknowledge(
 }
 
 async fn rules(State(api): State<Api>) -> Response {
-    let rules = api.engine.alert_rules();
+    let AlertSettings { rules, interval } = api.engine.alert_settings();
     let data = AlertRule::ALL.into_iter().map(|rule| {
         let (limits, texts) = (rules.limits(rule), rule.texts(Language::English));
         AlertRuleView {
@@ -130,7 +130,7 @@ async fn rules(State(api): State<Api>) -> Response {
             window: limits.and_then(|limits| limits.window).map(format_duration),
         }
     });
-    let interval_seconds = api.engine.alert_interval().as_secs();
+    let interval_seconds = interval.as_secs();
     let body = AlertRulesView { data: data.collect::<Vec<_>>(), interval_seconds };
     json::answer(StatusCode::OK, &body)
 }

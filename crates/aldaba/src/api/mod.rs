@@ -38,6 +38,7 @@ pub(crate) use response::answer::PagePermits;
 pub(crate) use response::code::Code;
 pub(crate) use response::error::Error;
 pub(crate) use routing::auth::Access;
+pub(crate) use routing::request_log::Routers;
 
 use crate::config::Limits;
 use crate::metrics::{self, Metrics};
@@ -51,7 +52,7 @@ use axum::routing::get;
 use http::{HeaderMap, Method, Uri};
 use routing::nearest_route::KnownRoutes;
 use routing::route::{self, Route};
-use routing::{request_log, request_span};
+use routing::request_span;
 use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ fn routes() -> Vec<Route> {
     resources.into_iter().flatten().collect()
 }
 
-pub(crate) fn router(api: Api) -> Router {
+pub(crate) fn router(api: Api) -> Routers {
     let routes = routes();
     let known = Arc::new(KnownRoutes::of(&routes));
     let there = known.clone();
@@ -151,6 +152,5 @@ pub(crate) fn router(api: Api) -> Router {
             let path = path.as_ref().map_or("", MatchedPath::as_str);
             Error::method_not_allowed(&method, &there.methods_of(path))
         });
-    let router = request_span::traced(router, &api);
-    request_log::logged(router, &api).with_state(api)
+    Routers::new(request_span::traced(router, &api), &api)
 }

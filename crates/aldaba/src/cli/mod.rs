@@ -138,8 +138,9 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         }
         Command::Demo(options) => Ok(demo::run(&options, program, &variables)?),
         Command::Policy { command } => {
-            let data = DataOptions::of_server(command.server_options());
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let options = command.server_options();
+            let data = DataOptions::of_server(options);
+            let Loaded { config, .. } = load(options.flags(), data, variables.clone())?;
             Ok(policy::run(command, &config, &variables)?)
         }
         Command::Mail { command } => {
@@ -147,8 +148,9 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             Ok(runtimes::engine()?.block_on(mail::run(command, &config))?)
         }
         Command::Token { command } => {
-            let data = DataOptions::of_server(command.server_options());
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let options = command.server_options();
+            let data = DataOptions::of_server(options);
+            let Loaded { config, .. } = load(options.flags(), data, variables.clone())?;
             Ok(token::run(command, &config, &variables)?)
         }
         Command::Clock(options) => {
@@ -158,7 +160,7 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         }
         Command::Alerts(options) => {
             let data = DataOptions::of_server(&options.server_options);
-            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            let Loaded { config, .. } = load(options.server_options.flags(), data, variables.clone())?;
             Ok(alerts::run(options, &config, &variables)?)
         }
     }
@@ -180,7 +182,11 @@ impl Error {
         };
         match self {
             Self::Config(_)
-            | Self::Start(StartError::CaFile { .. } | StartError::Setup(SetupError::Policy(_)))
+            | Self::Start(
+                StartError::CaFile { .. }
+                | StartError::Certificate(_)
+                | StartError::Setup(SetupError::Policy(_)),
+            )
             | Self::Mail(
                 Mail::NoServer | Mail::NoAddress | Mail::Address(_) | Mail::Start(StartError::CaFile { .. }),
             )
@@ -205,12 +211,21 @@ impl Error {
 
 /// Loads the configuration that a command runs with.
 fn load(
-    mut flags: Vec<(&'static str, String)>,
+    flags: Vec<(&'static str, String)>,
     data: DataOptions,
     variables: BTreeMap<String, String>,
 ) -> Result<Loaded, config::Error> {
+    config::load(&sources(flags, data, variables))
+}
+
+/// Where the configuration comes from.
+fn sources(
+    mut flags: Vec<(&'static str, String)>,
+    data: DataOptions,
+    variables: BTreeMap<String, String>,
+) -> Sources {
     flags.extend(data.data.map(|folder| ("data", folder)));
-    config::load(&Sources { flags, file: data.config, variables })
+    Sources { flags, file: data.config, variables }
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! `aldaba serve`: starts the server and runs it until it is told to stop.
 
-use super::{DataOptions, Error, load};
+use super::{DataOptions, Error, sources};
 use crate::cli::server_options::reachable;
-use crate::config::{Config, Loaded};
+use crate::config::{self, Config, Loaded, Sources};
+use crate::logging::LogFilter;
 use crate::runtimes::Threads;
-use crate::server::{self, Server};
+use crate::server::{self, Reloader, Server};
+use crate::service_manager::ServiceManager;
 use crate::shell::{full_path, quoted};
 use crate::{descriptors, logging, runtimes};
 use clap::Args;
@@ -54,33 +56,47 @@ pub(crate) fn run(
     let ServeOptions { listen, data_options, database_url, accept_older_data } = options;
     let flags = [("listen", listen), ("database_url", database_url)];
     let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-    let mut loaded = load(flags, data_options, variables)?;
+    let sources = sources(flags, data_options, variables);
+    let mut loaded = config::load(&sources)?;
     loaded.config.store.accept_older_data = accept_older_data;
-    logging::start(&loaded.config);
+    let log = logging::start(&loaded.config);
     loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config)?);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     let (engine, api, accept) = (runtimes::engine()?, runtimes::api()?, runtimes::accept()?);
     let threads = Threads { api: api.handle().clone(), accept: accept.handle().clone() };
-    engine.block_on(serve_until_stopped(loaded, program, threads))
+    engine.block_on(serve_until_stopped(loaded, sources, log, program, threads))
 }
 
-async fn serve_until_stopped(loaded: Loaded, program: &str, threads: Threads) -> Result<(), Error> {
-    let mut signals = Signals::listen()?;
-    let Loaded { config, file, .. } = loaded;
-    let address = config.listen;
+async fn serve_until_stopped(
+    loaded: Loaded,
+    sources: Sources,
+    log: LogFilter,
+    program: &str,
+    threads: Threads,
+) -> Result<(), Error> {
+    let mut signals = StopSignals::listen()?;
+    // From the beginning: it would end the process.
+    let hangups = signal(SignalKind::hangup())?;
+    let manager = ServiceManager::of(&sources.variables);
+    let address = loaded.config.listen;
     let listener = server::listen(address).map_err(|source| Error::Listen { address, source })?;
-    let banner = Banner::new(program, &config, file.as_deref());
+    let banner = Banner::new(program, &loaded.config, loaded.file.as_deref());
+    let start = Box::pin(Server::start(listener, loaded.config.clone()));
     let server = tokio::select! {
         biased;
-        server = Server::start(listener, config) => server?,
+        server = manager.extending("opening the data folder", start) => server?.told_to(manager.clone()),
         // Nothing is in flight yet.
         () = signals.next() => return Ok(()),
     };
     announce(server.address(), &banner);
+    let reloader = Reloader { live: server.live(), log, sources, running: loaded };
+    let reloading = tokio::spawn(reload_on(hangups, reloader, manager));
     let stop = async move {
         signals.next().await;
+        // A hangup changes nothing from here on.
+        reloading.abort();
         tokio::spawn(async move {
             signals.next().await;
             tracing::warn!("told to stop a second time: ending at once");
@@ -104,6 +120,7 @@ fn announce(address: SocketAddr, banner: &Banner) {
 
 /// The text that a server prints once it listens.
 struct Banner {
+    scheme: &'static str,
     folder: String,
     public_url: Option<String>,
     token_command: String,
@@ -112,6 +129,7 @@ struct Banner {
 impl Banner {
     fn new(program: &str, config: &Config, file: Option<&Path>) -> Self {
         Self {
+            scheme: if config.tls().is_some() { "https" } else { "http" },
             folder: full_path(config.data()),
             public_url: config.public_url.clone(),
             token_command: token_command(program, config, file),
@@ -120,11 +138,11 @@ impl Banner {
 
     /// The command for a token comes last: a script that waits for it has read everything.
     fn text(&self, address: SocketAddr) -> String {
-        let local = format!("http://{}", reachable(address));
+        let Self { scheme, folder, token_command, .. } = self;
+        let local = format!("{scheme}://{}", reachable(address));
         let url = self.public_url.as_deref().unwrap_or(&local).trim_end_matches('/');
-        let Self { folder, token_command, .. } = self;
         format!(
-            "Aldaba listens on http://{address}\n\
+            "Aldaba listens on {scheme}://{address}\n\
              In a browser: {url}/ (it leads to /docs; the dashboard will be there in a later version)\n\
              API documentation: {url}/docs\n\
              Data folder: {folder}\n\
@@ -144,33 +162,46 @@ fn token_command(program: &str, config: &Config, file: Option<&Path>) -> String 
     format!("{command} --data {}", full_path(config.data()))
 }
 
-/// The signals that stop a process, and the one that makes others reload their settings.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
+/// Reads the settings again at each hangup.
+async fn reload_on(mut hangups: Signal, mut reloader: Reloader, manager: ServiceManager) {
+    while hangups.recv().await.is_some() {
+        manager.reloading();
+        // Files are read, so not on a thread that delivers.
+        let reload = move || {
+            let reloaded = reloader.reload();
+            (reloader, reloaded)
+        };
+        let Ok((same, reloaded)) = tokio::task::spawn_blocking(reload).await else {
+            manager.ready("a bug: the settings could not be read again");
+            return tracing::error!("a bug: settings can be changed by a restart only from here on");
+        };
+        reloader = same;
+        match reloaded {
+            Ok(reloaded) => manager.ready(&format!("settings were read again; {}", reloaded.log())),
+            Err(error) => {
+                tracing::error!("the settings were not changed: {error}");
+                manager.ready(&format!("the settings were not changed: {error}"));
+            }
+        }
+    }
 }
 
-impl Signals {
+/// The signals that stop a process.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for a signal to stop. A hangup would end the process without a drain; nothing can be reloaded yet.
     async fn next(&mut self) {
-        loop {
-            tokio::select! {
-                biased;
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP is ignored: settings are read at the start only; SIGTERM stops the server");
-                }
-            }
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 }

@@ -16,6 +16,15 @@ pub(crate) struct ServerClient {
     folder: Option<String>,
 }
 
+/// Whom the client trusts besides the public certificate authorities, as PEM.
+#[derive(Debug, Default)]
+pub(crate) struct Trust {
+    /// Those of `ca_file`.
+    pub(crate) issuers: Option<Vec<u8>>,
+    /// The certificate of this installation's own server: it names the host that clients use, not the local address.
+    pub(crate) own: Option<Vec<u8>>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
     #[error("cannot reach a server at {url}: {why}. Is it running? `--url` names another one")]
@@ -51,17 +60,20 @@ impl ServerError {
 }
 
 impl ServerClient {
-    /// `root_certificates`: PEM of issuers that are trusted besides the public ones; it must be valid.
+    /// What is trusted must be valid.
     pub(crate) fn new(
         url: Url,
         token: &str,
-        root_certificates: Option<&[u8]>,
+        trust: &Trust,
         folder: Option<String>,
     ) -> Result<Self, ServerError> {
         let mut builder =
             Client::builder(url.as_str(), token).retries(Retries::none()).user_agent(USER_AGENT);
-        if let Some(pem) = root_certificates {
+        if let Some(pem) = &trust.issuers {
             builder = builder.root_certificates(pem);
+        }
+        if let Some(pem) = &trust.own {
+            builder = builder.server_certificate(pem);
         }
         // The URL and the certificates were checked before.
         let client = builder.build().map_err(|_| ServerError::Token { url: url.to_string() })?;
@@ -132,7 +144,7 @@ mod tests {
 
     fn server(folder: Option<&str>) -> ServerClient {
         let url = Url::parse("http://127.0.0.1:8071").unwrap();
-        ServerClient::new(url, "token", None, folder.map(str::to_owned)).unwrap()
+        ServerClient::new(url, "token", &Trust::default(), folder.map(str::to_owned)).unwrap()
     }
 
     fn refused(status: u16, problems: serde_json::Value) -> ClientError {

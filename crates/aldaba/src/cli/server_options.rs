@@ -1,7 +1,7 @@
 //! The server that a command calls, and the credential for it.
 
 use crate::cli::installation::{self, NotInstalled};
-use crate::cli::server_client::{ServerClient, ServerError};
+use crate::cli::server_client::{ServerClient, ServerError, Trust};
 use crate::config::{Config, TOKEN_VARIABLE, URL_VARIABLE, api_url};
 use crate::shell::full_path;
 use crate::{JwtSecret, keys, token};
@@ -33,6 +33,9 @@ pub(crate) struct ServerOptions {
     /// A TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Issuers of the server's certificate that are trusted besides the public ones, as PEM (or ALDABA_CA_FILE)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<String>,
     /// The organization that is spoken for, where --token does not say
     #[arg(long, value_name = "ORG_ID", default_value = token::DEFAULT_ORGANIZATION)]
     pub(crate) org: OrgId,
@@ -40,7 +43,7 @@ pub(crate) struct ServerOptions {
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { url: None, token: None, data: None, config: None, org: default_organization() }
+        Self { url: None, token: None, data: None, config: None, ca_file: None, org: default_organization() }
     }
 }
 
@@ -67,6 +70,11 @@ impl ServerOptions {
         let given = [self.url.is_some(), self.token.is_some()];
         given.contains(&true)
             || [URL_VARIABLE, TOKEN_VARIABLE].iter().any(|name| variable(variables, name).is_some())
+    }
+
+    /// The settings among the options.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
+        self.ca_file.iter().map(|file| ("ca_file", file.clone())).collect()
     }
 
     /// Whether a data folder was named, by an option, a variable or a file.
@@ -153,12 +161,14 @@ pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ServerClie
 /// The last address of the data folder's server, or its default.
 fn local_url(config: &Config) -> String {
     let address = DataFolder::at(config.data()).address().unwrap_or(config.listen);
-    format!("http://{}", reachable(address))
+    let scheme = if config.tls().is_some() { "https" } else { "http" };
+    format!("{scheme}://{}", reachable(address))
 }
 
 fn client(url: Url, token: &str, config: &Config, folder: Option<String>) -> Result<ServerClient, Error> {
-    let roots = config.ca_file.as_deref().map(root_certificates).transpose()?;
-    Ok(ServerClient::new(url, token.trim(), roots.as_deref(), folder)?)
+    let issuers = config.ca_file.as_deref().map(root_certificates).transpose()?;
+    let trust = Trust { issuers, own: own_certificate(config) };
+    Ok(ServerClient::new(url, token.trim(), &trust, folder)?)
 }
 
 /// Reads the certificate issuers that the operator trusts besides the public ones.
@@ -167,6 +177,12 @@ fn root_certificates(file: &Path) -> Result<Vec<u8>, Error> {
     let pem = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
     read_roots(&pem).map_err(|error| failed(error.to_string()))?;
     Ok(pem)
+}
+
+/// The certificate of the installation's own server. A file that cannot be used is no reason against others.
+fn own_certificate(config: &Config) -> Option<Vec<u8>> {
+    let pem = std::fs::read(config.tls()?.certificate).ok()?;
+    read_roots(&pem).is_ok().then_some(pem)
 }
 
 /// A server that listens on every address also listens on the loopback address.

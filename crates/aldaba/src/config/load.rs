@@ -4,7 +4,8 @@ use super::{CONFIG_VARIABLE, Config, OVERRIDES, PREFIX, SETTINGS, Setting, TOKEN
 use crate::api::nearest;
 use crate::mail::MailSettings;
 use aldaba_delivery::policy::{OverrideError, Overrides};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Read by commands, not by the server.
@@ -25,6 +26,36 @@ pub struct Loaded {
     /// Warnings for the operator that do not stop the start.
     pub warnings: Vec<String>,
     pub file: Option<PathBuf>,
+    /// What was given for each setting, which a reload compares.
+    pub given: Given,
+}
+
+/// The values of settings as they were given, by key. They may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Given(BTreeMap<String, String>);
+
+impl Given {
+    /// The keys whose values differ, in the order of the names.
+    pub fn changed<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
+        let keys: BTreeSet<_> = self.0.keys().chain(other.0.keys()).map(String::as_str).collect();
+        keys.into_iter().filter(|key| self.0.get(*key) != other.0.get(*key)).collect()
+    }
+}
+
+impl Given {
+    /// What the other has for this key.
+    pub fn take(&mut self, key: &str, other: &Self) {
+        match other.0.get(key) {
+            Some(value) => drop(self.0.insert(key.to_owned(), value.clone())),
+            None => drop(self.0.remove(key)),
+        }
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// Why the server does not start: which setting, its value, and what is expected.
@@ -44,6 +75,8 @@ pub enum Error {
     Lanes { start: usize, most: usize },
     #[error("{given} is set, and {missing} is not: {what}")]
     Mail { given: &'static str, missing: &'static str, what: &'static str },
+    #[error("{given} is set, and {missing} is not: TLS needs both. Set {missing} too, or leave both out")]
+    Tls { given: &'static str, missing: &'static str },
     #[error(transparent)]
     Override(#[from] OverrideError),
 }
@@ -71,6 +104,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     let path = sources.file.clone().or_else(|| named.map(PathBuf::from));
     let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
     let mut config = Config::default();
+    let mut given = BTreeMap::new();
     for setting in SETTINGS {
         let Some((place, value)) = strongest(setting, sources, path.as_deref(), &file) else { continue };
         let shown = if setting.secret { "(hidden)" } else { value.as_str() };
@@ -79,19 +113,33 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
             why: setting.refusal(&value),
             suggestion: setting.suggestion(&value),
         })?;
+        given.insert(setting.key.to_owned(), value.trim().to_owned());
     }
     config.overrides = Overrides::read(|name| {
         let variable = sources.variables.get(name).filter(|value| !value.is_empty());
         variable.or_else(|| file.get(&name.to_lowercase())).cloned()
     })?;
+    for name in OVERRIDES.map(str::to_lowercase) {
+        // Their variables cannot change while the server runs.
+        given.extend(file.get(&name).map(|value| (name, value.trim().to_owned())));
+    }
     config.engine.sweep_interval = config.overrides.sweep_interval;
     let aldaba_engine::Options { lane_start: start, lane_most: most, .. } = config.engine;
     if start > most {
         return Err(Error::Lanes { start, most });
     }
     check_mail(&config.mail)?;
+    check_tls(&config)?;
     let warnings = warnings(&sources.variables);
-    Ok(Loaded { config, warnings, file: path })
+    Ok(Loaded { config, warnings, file: path, given: Given(given) })
+}
+
+fn check_tls(config: &Config) -> Result<(), Error> {
+    match (&config.tls_certificate, &config.tls_key) {
+        (Some(_), None) => Err(Error::Tls { given: "tls_certificate", missing: "tls_key" }),
+        (None, Some(_)) => Err(Error::Tls { given: "tls_key", missing: "tls_certificate" }),
+        _ => Ok(()),
+    }
 }
 
 /// Settings of mails that say something without each other only by mistake.

@@ -7,13 +7,15 @@ mod settings;
 mod tests;
 mod values;
 
-pub use load::{Error, Loaded, Sources, load};
+pub use load::{Error, Given, Loaded, Sources, load};
 pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 
 use crate::JwtSecret;
 use crate::mail::MailSettings;
+use crate::server::CertificateFiles;
 pub use aldaba_api::read::UnknownFields;
+pub(crate) use aldaba_delivery::alert::AlertRules;
 use aldaba_delivery::policy::Overrides;
 use aldaba_engine::wire::{EgressProxy, PoolLimits};
 use aldaba_engine::{CollectorUrl, Options as EngineOptions, SampleRate};
@@ -59,6 +61,11 @@ pub struct Config {
     /// `None`: as requests name it.
     pub public_url: Option<String>,
     pub mail: MailSettings,
+    /// The certificate of the listener, with the issuers', and its private key, as PEM. `None`: no TLS.
+    pub tls_certificate: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    /// The networks of proxies whose headers about their clients are believed.
+    pub trusted_proxies: Vec<IpNet>,
     pub allow_networks: Vec<IpNet>,
     pub egress_proxy: Option<EgressProxy>,
     /// Certificates that are trusted besides the public ones, as PEM.
@@ -155,6 +162,9 @@ impl Default for Config {
             encryption_key: None,
             public_url: None,
             mail: MailSettings::default(),
+            tls_certificate: None,
+            tls_key: None,
+            trusted_proxies: Vec::new(),
             allow_networks: Vec::new(),
             egress_proxy: None,
             ca_file: None,
@@ -195,6 +205,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The files for TLS on the listeners; `None`: they speak HTTP.
+    pub fn tls(&self) -> Option<CertificateFiles> {
+        let (certificate, key) = (self.tls_certificate.clone()?, self.tls_key.clone()?);
+        Some(CertificateFiles { certificate, key })
+    }
+
     pub fn data(&self) -> &Path {
         &self.store.folder
     }

@@ -31,6 +31,8 @@ pub struct Setting {
     pub secret: bool,
     /// Words to suggest for a misspelt value, or a part of it.
     pub words: &'static [&'static str],
+    /// Whether a running server takes another value from its file when it is told to reload.
+    pub reloaded: bool,
     /// Says why a value is invalid, if the expected form does not.
     pub explain: fn(&str) -> Option<String>,
 }
@@ -69,6 +71,11 @@ impl Setting {
         parts.filter(|part| !self.words.contains(part)).find_map(|part| nearest(part, self.words))
     }
 
+    /// A running server takes it from its file when it is told to.
+    const fn reloaded(self) -> Self {
+        Self { reloaded: true, ..self }
+    }
+
     /// Adds words to suggest.
     const fn knowing(self, words: &'static [&'static str]) -> Self {
         Self { words, ..self }
@@ -100,6 +107,7 @@ const fn text(
         kind: Kind::Text { expected, set },
         secret: false,
         words: &[],
+        reloaded: false,
         explain: |_| None,
     }
 }
@@ -117,6 +125,7 @@ const fn secret(
         kind: Kind::Text { expected, set },
         secret: true,
         words: &[],
+        reloaded: false,
         explain: |_| None,
     }
 }
@@ -135,6 +144,7 @@ const fn number(
         kind: Kind::Number { least, most, set },
         secret: false,
         words: &[],
+        reloaded: false,
         explain: |_| None,
     }
 }
@@ -159,6 +169,33 @@ pub const SETTINGS: &[Setting] = &[
     )
     .explained(|v| Path::new(v).is_file().then(|| "it is a file; expected a folder".into())),
     text(
+        "tls_certificate",
+        "",
+        "a file with certificates as PEM: the server's first, those of its issuers after it",
+        "The certificate with which the API and `metrics_listen` speak TLS ([tls.md](tls.md)). Needs `tls_key`. It is read again when the \
+         file changes. Unset: no TLS.",
+        |c, v| (!v.is_empty()).then(|| c.tls_certificate = Some(v.into())),
+    )
+    .reloaded(),
+    text(
+        "tls_key",
+        "",
+        "a file with the private key as PEM, without a passphrase (PKCS#8, PKCS#1 or SEC1)",
+        "The private key of `tls_certificate`: RSA, ECDSA or Ed25519. It may be the same file.",
+        |c, v| (!v.is_empty()).then(|| c.tls_key = Some(v.into())),
+    )
+    .reloaded(),
+    text(
+        "trusted_proxies",
+        "",
+        "networks separated by commas, such as 10.1.0.0/16,::1/128",
+        "Networks of proxies in front of this server. Only of them `Forwarded` or `X-Forwarded-For`, `-Proto` and `-Host` are believed \
+         ([tls.md](tls.md#behind-a-proxy)), and `connections_per_address` counts the requests of their clients instead of their connections. \
+         Unset: none.",
+        |c, v| networks(v).map(|networks| c.trusted_proxies = networks),
+    )
+    .reloaded(),
+    text(
         "metrics_listen",
         "",
         "an address and a port, such as 127.0.0.1:9071, [::]:9071 or localhost:9071",
@@ -176,7 +213,8 @@ pub const SETTINGS: &[Setting] = &[
             let is_token = v.len() >= 16 && v.bytes().all(|byte| byte.is_ascii_graphic());
             is_token.then(|| c.metrics_token = Some(Secret(v.to_owned())))
         },
-    ),
+    )
+    .reloaded(),
     secret(
         "database_url",
         "nothing: PostgreSQL comes with a later version; leave it out to use the embedded database",
@@ -205,10 +243,11 @@ pub const SETTINGS: &[Setting] = &[
         "public_url",
         "",
         "the beginning of a URL, such as https://hooks.example.com",
-        "Where browsers reach this server, for links into the portal and in mails. Unset: `http://` and the host that the \
-         request names.",
+        "Where browsers reach this server, for links into the portal and in mails. Unset: the scheme and the host of \
+         the request.",
         |c, v| api_url(v).ok().map(|_| c.public_url = Some(v.to_owned())),
-    ),
+    )
+    .reloaded(),
     secret(
         "smtp_url",
         "smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]",
@@ -218,6 +257,7 @@ pub const SETTINGS: &[Setting] = &[
          network, and `opportunistic` is refused there; elsewhere that is the default. Unset: no mail is sent.",
         |c, v| SmtpUrl::parse(v).ok().map(|server| c.mail.server = Some(server)),
     )
+    .reloaded()
     .explained(|v| SmtpUrl::parse(v).err()),
     text(
         "mail_from",
@@ -225,14 +265,16 @@ pub const SETTINGS: &[Setting] = &[
         "a mail address, such as hooks@example.com or Aldaba <hooks@example.com>",
         "Where mails come from. Needs `smtp_url`.",
         |c, v| sender(v).map(|from| c.mail.from = Some(from)),
-    ),
+    )
+    .reloaded(),
     text(
         "operator_email",
         "",
         "a mail address, such as operations@example.com",
         "Who is told by mail what concerns the whole server. Needs `smtp_url`. Unset: nobody.",
         |c, v| names::email(v).ok().map(|()| c.mail.operator = Some(v.to_owned())),
-    ),
+    )
+    .reloaded(),
     text(
         "mail_language",
         "en",
@@ -240,6 +282,7 @@ pub const SETTINGS: &[Setting] = &[
         "The language of mails. The metadata `mailLanguage` of an endpoint or of an application comes before it.",
         |c, v| Language::of_code(v).map(|language| c.mail.language = language),
     )
+    .reloaded()
     .knowing(&Language::CODES),
     number(
         "mail_delay_seconds",
@@ -294,6 +337,7 @@ pub const SETTINGS: &[Setting] = &[
         "What is logged, on standard error. Logs hold no secret, token, payload or URL query.",
         |c, v| is_log_filter(v).then(|| c.log = v.to_owned()),
     )
+    .reloaded()
     .knowing(LOG_WORDS),
     text(
         "log_format",
@@ -379,7 +423,8 @@ pub const SETTINGS: &[Setting] = &[
         (0, 65_536),
         "Open API connections of one address (of one /64 block of IPv6). At the limit the oldest of that address that has not \
          finished its first request's head is closed for a new one; without such, the new one is answered 503 with \
-         `Retry-After`, and closed. 0: any number. Set 0 behind a proxy: all its connections come from one address.",
+         `Retry-After`, and closed. 0: any number. Behind a proxy, name it in `trusted_proxies`: then the requests \
+         of each of its clients are counted.",
         |c, n| c.limits.connections_per_address = size(n),
     ),
     number(
@@ -478,6 +523,7 @@ pub const SETTINGS: &[Setting] = &[
             Some(())
         },
     )
+    .reloaded()
     .explained(|v| AlertRules::parse(v).err().map(|error| error.to_string())),
     number(
         "alert_interval_seconds",
@@ -486,7 +532,8 @@ pub const SETTINGS: &[Setting] = &[
         (1, MAX_JUDGING_GAP.as_secs() / 2),
         "How often the alert rules are judged.",
         |c, n| c.engine.alert_interval = Duration::from_secs(n),
-    ),
+    )
+    .reloaded(),
     number(
         "queue_age_seconds",
         "60",
@@ -501,7 +548,8 @@ pub const SETTINGS: &[Setting] = &[
         "How long requests in flight may take to end when the server is told to stop. Deliveries still in \
          flight then are sent again after the next start.",
         |c, n| c.shutdown = Duration::from_secs(n),
-    ),
+    )
+    .reloaded(),
     number(
         "in_flight",
         "4096",

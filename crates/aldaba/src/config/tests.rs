@@ -40,6 +40,15 @@ fn the_documentation_has_a_row_for_every_setting() {
     }
 }
 
+#[test]
+fn the_documentation_lists_the_settings_that_a_reload_applies() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let mut keys: Vec<_> = SETTINGS.iter().filter(|setting| setting.reloaded).map(|s| s.key).collect();
+    keys.sort_unstable();
+    let listed = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    assert!(page.contains(&format!("\n{listed}.\n")), "docs/configuration.md lacks:\n{listed}.");
+}
+
 fn documentation_row(setting: &Setting) -> String {
     let default = if setting.default.is_empty() { "unset".into() } else { format!("`{}`", setting.default) };
     let variable = setting.variable();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of mails.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailSettings {
     /// `None`: no mail is sent.
     pub server: Option<SmtpUrl>,
@@ -54,7 +54,8 @@ pub(crate) fn options(config: &Config, address: SocketAddr) -> Result<Option<Mai
     };
     let issuers = crate::server::ca_pem(config)?;
     let transport = SmtpTransport::new(server.clone(), from.clone(), &issuers, *timeouts)?;
-    let local = || format!("http://{}", reachable(address));
+    let scheme = if config.tls().is_some() { "https" } else { "http" };
+    let local = || format!("{scheme}://{}", reachable(address));
     let public_url = config.public_url.clone().unwrap_or_else(local).trim_end_matches('/').to_owned();
     if config.public_url.is_none() {
         tracing::warn!(%public_url, "public_url is not set: links in mails lead to the address that this server listens on");

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a mail server may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmtpTimeouts {
     /// For the greeting, encryption and authentication, and for the answer to the sender.
     pub hello: Duration,

@@ -67,7 +67,7 @@ impl MetricsAccess {
 
 /// The answer where the API listens.
 pub(crate) fn answer(metrics: &Metrics, engine: &Engine, headers: &HeaderMap) -> Response {
-    answer_to(&metrics.access, metrics, engine, headers)
+    answer_to(&metrics.access.read().clone(), metrics, engine, headers)
 }
 
 /// The answer where those with `access` may read them.

@@ -10,10 +10,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::RwLock;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -31,7 +33,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(crate) struct MetricsListener {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) engine: Engine,
-    pub(crate) access: MetricsAccess,
+    pub(crate) access: Arc<RwLock<MetricsAccess>>,
 }
 
 /// A connection under way.
@@ -43,7 +45,7 @@ struct OpenConnection {
 
 impl MetricsListener {
     /// Serves connections until it is dropped.
-    pub(crate) async fn serve(self, listener: TcpListener, background: Background) {
+    pub(crate) async fn run(self, listener: TcpListener, background: Background) {
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let accepts = || self.accept(&listener, &connections);
         background.supervised("metrics-accept", accepts).await;
@@ -77,6 +79,19 @@ impl MetricsListener {
     }
 
     async fn connection(self, stream: TcpStream, has_asked: Arc<AtomicBool>) {
+        let Some(tls) = self.metrics.tls.clone() else {
+            return self.serve(stream, &has_asked).await;
+        };
+        match tls.accept(stream, false, HEAD_TIMEOUT).await {
+            Ok((stream, _)) => self.serve(stream, &has_asked).await,
+            Err(error) => tracing::debug!(%error, "a connection for metrics did not come about"),
+        }
+    }
+
+    async fn serve<S>(&self, stream: S, has_asked: &AtomicBool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let service = service_fn(|request| {
             has_asked.store(true, Ordering::Relaxed);
             let response = self.respond(&request);
@@ -97,7 +112,7 @@ impl MetricsListener {
         }
         match *request.method() {
             Method::GET | Method::HEAD => {
-                answer_to(&self.access, &self.metrics, &self.engine, request.headers())
+                answer_to(&self.access.read().clone(), &self.metrics, &self.engine, request.headers())
             }
             _ => Error::method_not_allowed(request.method(), "GET, HEAD").into_response(),
         }

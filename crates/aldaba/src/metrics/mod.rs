@@ -14,23 +14,33 @@ pub(crate) use exposition::Format;
 pub(crate) use listener::MetricsListener;
 pub(crate) use refusals::{Refusal, Refusals};
 
+use crate::server::ListenerTls;
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::alert::AlertRule;
 use aldaba_engine::Engine;
 use exposition::Exposition;
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
 /// What metrics need besides the engine. One for each server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    pub(crate) access: MetricsAccess,
+    pub(crate) access: RwLock<MetricsAccess>,
     pub(crate) refusals: Refusals,
     pub(crate) started_at: Timestamp,
+    /// The listener's TLS; `None`: it has none.
+    pub(crate) tls: Option<ListenerTls>,
 }
 
 impl Metrics {
     pub(crate) fn new(access: MetricsAccess, started_at: Timestamp) -> Self {
-        Self { access, refusals: Refusals::default(), started_at }
+        let access = RwLock::new(access);
+        Self { access, refusals: Refusals::default(), started_at, tls: None }
+    }
+
+    /// Other people may read them from now on.
+    pub(crate) fn set_access(&self, access: MetricsAccess) {
+        *self.access.write() = access;
     }
 
     /// All metrics as text.

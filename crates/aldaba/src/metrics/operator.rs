@@ -3,6 +3,7 @@
 use super::exposition::{Exposition, Histogram, seconds};
 use super::{Metrics, RuleValues};
 use crate::questions::ProcessQuestions;
+use crate::server::ListenerTls;
 use aldaba_delivery::Timestamp;
 use aldaba_delivery::alert::AlertRule;
 use aldaba_engine::{Engine, FiringCount};
@@ -20,6 +21,13 @@ pub(super) fn write(out: &mut Exposition, engine: &Engine, metrics: &Metrics, va
         metrics.refusals.counts().map(|(code, count)| (code, count as f64)),
     );
     certificates(out, engine);
+    let listener = metrics.tls.as_ref().map(ListenerTls::state);
+    out.gauge(
+        "aldaba_tls_certificate_outdated",
+        "1 while the files of `tls_certificate` and `tls_key` hold something that cannot be used, so that the former certificate is still \
+         in use; else 0.",
+        f64::from(u8::from(listener.is_some_and(|state| state.is_outdated))),
+    );
     out.info(
         "aldaba_build_info",
         "The version of the server, and its commit where the build knows it. Always 1.",

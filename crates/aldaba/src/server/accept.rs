@@ -1,23 +1,28 @@
-//! Accepts connections, up to a limit, and serves HTTP/1.1 on each.
+//! Accepts connections, up to a limit, and serves HTTP/1.1 on each, or HTTP/2 where TLS has agreed on it.
 
 use super::connection_slots::{ConnectionSlot, ConnectionSlots, RejectReason, reject};
 use super::connection_table::{ConnectionTable, TooManyConnections, TrackedConnection};
+use super::forwarded::{Peer, TrustedProxies};
+use super::http2::{self, Streams};
 use super::request::Requests;
 use super::scheduling_delay::SchedulingDelay;
+use super::tls::{HandshakeError, ListenerTls, Protocol};
 use super::write_timeout::WriteTimeout;
+use crate::api::Routers;
 use crate::config::Limits;
 use crate::metrics::Metrics;
 use crate::runtimes::Threads;
 use aldaba_engine::Background;
-use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -59,25 +64,36 @@ pub(super) struct Connections {
     slots: Arc<ConnectionSlots>,
 }
 
+/// A listener, and what it needs besides its limits.
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    /// `None`: HTTP without TLS.
+    pub(super) tls: Option<ListenerTls>,
+    pub(super) proxies: TrustedProxies,
+}
+
 impl Connections {
     pub(super) fn serve(
-        listener: TcpListener,
-        router: Router,
+        listener: Listener,
+        router: Routers,
         limits: &Limits,
         scheduling_delay: SchedulingDelay,
         threads: &Threads,
         background: Background,
         metrics: Arc<Metrics>,
     ) -> io::Result<Self> {
+        let Listener { socket, tls, proxies } = listener;
         let (phase, heard) = watch::channel(ServingPhase::Serving);
         let table = ConnectionTable::new(limits.connections_per_address);
         let slots = Arc::new(ConnectionSlots::new(limits.connections, limits.pending_connections, table));
         let served = Self { phase, slots: slots.clone() };
         let scheduling_delay = Arc::new(scheduling_delay);
-        let requests = Requests::new(router, scheduling_delay.clone(), slots.clone(), metrics);
-        let server = ConnectionServer { requests, limits: limits.clone(), slots, api: threads.api.clone() };
+        let requests =
+            Requests::new(router, scheduling_delay.clone(), slots.clone(), proxies.clone(), metrics);
+        let api = threads.api.clone();
+        let server = ConnectionServer { requests, limits: limits.clone(), slots, api, tls, proxies };
         let listener = {
-            let listener = listener.into_std()?;
+            let listener = socket.into_std()?;
             let _entered = threads.accept.enter();
             TcpListener::from_std(listener)?
         };
@@ -99,6 +115,11 @@ impl Connections {
 /// Resolves at this stage, or when the sender is gone.
 async fn reached(phase: &mut watch::Receiver<ServingPhase>, at_least: ServingPhase) {
     let _ = phase.wait_for(|phase| *phase >= at_least).await;
+}
+
+/// Resolves when nothing is waited for any more.
+async fn stopped(mut phase: watch::Receiver<ServingPhase>) {
+    reached(&mut phase, ServingPhase::Stopped).await;
 }
 
 /// Accepts connections, and refuses those that would wait too long.
@@ -127,25 +148,27 @@ async fn accept(
                 continue;
             }
         };
-        match slots.table().register(peer.ip()) {
+        let has_tls = server.tls.is_some();
+        let peer = Peer { address: peer.ip(), tls: has_tls, is_proxy: server.proxies.trusts(peer.ip()) };
+        match slots.table().register(peer.address, peer.is_proxy) {
             Err(TooManyConnections) => {
                 server.requests.count_busy();
-                drop(tokio::spawn(reject(stream, pending, RejectReason::Address)));
+                drop(tokio::spawn(reject(stream, pending, RejectReason::Address, has_tls)));
             }
             Ok(tracked) => match slots.try_acquire(pending) {
-                Ok(slot) => server.serve(stream, tracked, slot, phase.clone()),
-                Err(pending) if scheduling_delay.exceeds_limit(slots.in_use()) => {
+                Ok(slot) => server.serve(stream, peer, tracked, slot, phase.clone()),
+                Err(pending) if scheduling_delay.exceeds_limit(slots.load()) => {
                     server.requests.count_busy();
-                    drop(tokio::spawn(reject(stream, pending, RejectReason::Overloaded)));
+                    drop(tokio::spawn(reject(stream, pending, RejectReason::Overloaded, has_tls)));
                 }
                 Err(pending) => {
                     let (slots, server, phase) = (slots.clone(), server.clone(), phase.clone());
                     tokio::spawn(async move {
                         match slots.acquire(pending, &stream).await {
-                            Ok(slot) => server.serve(stream, tracked, slot, phase),
+                            Ok(slot) => server.serve(stream, peer, tracked, slot, phase),
                             Err(pending) => {
                                 server.requests.count_busy();
-                                reject(stream, pending, RejectReason::Full).await;
+                                reject(stream, pending, RejectReason::Full, has_tls).await;
                             }
                         }
                     });
@@ -162,12 +185,15 @@ struct ConnectionServer {
     limits: Limits,
     slots: Arc<ConnectionSlots>,
     api: Handle,
+    tls: Option<ListenerTls>,
+    proxies: TrustedProxies,
 }
 
 impl ConnectionServer {
     fn serve(
         &self,
         stream: TcpStream,
+        peer: Peer,
         tracked: TrackedConnection,
         slot: ConnectionSlot,
         phase: watch::Receiver<ServingPhase>,
@@ -177,65 +203,146 @@ impl ConnectionServer {
         let (server, stream) = (self.clone(), stream.into_std());
         self.api.spawn(async move {
             match stream.and_then(TcpStream::from_std) {
-                Ok(stream) => serve(stream, server, tracked, slot, phase).await,
+                Ok(stream) => {
+                    // Responses are small and written at once; waiting to fill a packet only delays them.
+                    let _ = stream.set_nodelay(true);
+                    let connection = OpenConnection { server, peer, tracked };
+                    match connection.server.tls.clone() {
+                        None => connection.serve_http1(stream, phase).await,
+                        // Boxed: connections without TLS need not be as large.
+                        Some(tls) => Box::pin(connection.serve_tls(tls, stream, phase)).await,
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "a connection could not be served"),
             }
+            drop(slot);
         });
     }
 }
 
-async fn serve(
-    stream: TcpStream,
+/// A connection with a slot.
+struct OpenConnection {
     server: ConnectionServer,
+    peer: Peer,
     tracked: TrackedConnection,
-    slot: ConnectionSlot,
-    mut phase: watch::Receiver<ServingPhase>,
-) {
-    let ConnectionServer { requests, limits, slots, .. } = server;
-    // Responses are small and written at once; waiting to fill a packet only delays them.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| {
-        tracked.head_received();
-        let requests = requests.clone();
-        async move { Ok::<_, std::convert::Infallible>(requests.answer(request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header)
-        .max_headers(MAX_HEADERS)
-        .max_header_size(MAX_HEAD_BYTES)
-        .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.progress)), service);
-    let mut connection = pin!(connection);
-    let leave = async {
+}
+
+impl OpenConnection {
+    /// Resolves when the connection has to leave; `true`: after the response that it is owed.
+    async fn leave(&self, mut phase: watch::Receiver<ServingPhase>) -> bool {
         tokio::select! {
             biased;
             () = reached(&mut phase, ServingPhase::Stopping) => true,
             // Without a request nothing has to end in order.
-            () = slots.wanted() => tracked.has_sent_head(),
+            () = self.server.slots.wanted() => self.tracked.has_sent_head(),
             // A connection whose head arrived at the last moment gets its response.
-            () = tracked.evicted() => tracked.has_sent_head(),
+            () = self.tracked.evicted() => self.tracked.has_sent_head(),
         }
-    };
+    }
+
+    /// An unfinished handshake counts like a half-sent head: it gives way to others, and has the same time.
+    async fn serve_tls(&self, tls: ListenerTls, stream: TcpStream, phase: watch::Receiver<ServingPhase>) {
+        let accepted = tokio::select! {
+            biased;
+            accepted = tls.accept(stream, true, self.server.limits.header) => accepted,
+            _ = self.leave(phase.clone()) => return,
+        };
+        match accepted {
+            Ok((stream, Protocol::Http1)) => self.serve_http1(stream, phase).await,
+            Ok((stream, Protocol::Http2)) => self.serve_http2(stream, phase).await,
+            Err(error @ HandshakeError::PlainHttp) => {
+                tracing::warn!(client = %self.peer.address, "{error}");
+            }
+            Err(error) => tracing::debug!(client = %self.peer.address, "{error}"),
+        }
+    }
+
+    async fn serve_http1<S>(&self, stream: S, phase: watch::Receiver<ServingPhase>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let limits = &self.server.limits;
+        let service = service_fn(|request| {
+            self.tracked.head_received();
+            let (requests, peer) = (self.server.requests.clone(), self.peer);
+            async move { Ok::<_, Infallible>(requests.answer(request, peer).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header)
+            .max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.progress)), service);
+        let leave = self.leave(phase.clone());
+        until_closed(connection, leave, |connection| connection.graceful_shutdown(), stopped(phase)).await;
+    }
+
+    async fn serve_http2<S>(&self, stream: S, phase: watch::Receiver<ServingPhase>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let limits = &self.server.limits;
+        let streams = Streams::new(self.server.slots.clone(), limits);
+        let service = service_fn(|request| {
+            self.tracked.head_received();
+            let (requests, peer, stream) = (self.server.requests.clone(), self.peer, streams.open());
+            async move { Ok::<_, Infallible>(stream.respond(requests.answer(request, peer).await)) }
+        });
+        let stream = TokioIo::new(WriteTimeout::new(stream, limits.progress));
+        let connection = http2::builder(&streams, limits).serve_connection(stream, service);
+        let heard = phase.clone();
+        let leave = async {
+            tokio::select! {
+                biased;
+                in_order = self.leave(heard) => in_order,
+                () = streams.idle(limits.header) => true,
+                () = streams.flooded() => {
+                    tracing::info!(client = %self.peer.address, "a client cancels its requests as fast as it makes them; its connection is closed");
+                    false
+                }
+            }
+        };
+        // A client need not say that it has heard of the end.
+        let left = async {
+            tokio::select! {
+                () = stopped(phase) => {}
+                () = streams.left() => {}
+            }
+        };
+        until_closed(connection, leave, |connection| connection.graceful_shutdown(), left).await;
+    }
+}
+
+/// Drives a connection until it is closed, or until it has to leave: in order, or at once. At the end of a stop all are
+/// dropped.
+async fn until_closed<C>(
+    connection: C,
+    leave: impl Future<Output = bool>,
+    shut_down: impl FnOnce(Pin<&mut C>),
+    left: impl Future<Output = ()>,
+) where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut connection = pin!(connection);
     let closed = tokio::select! {
         biased;
         closed = connection.as_mut() => closed,
         in_order = leave => if in_order {
-            connection.as_mut().graceful_shutdown();
+            shut_down(connection.as_mut());
             tokio::select! {
                 biased;
                 closed = connection.as_mut() => closed,
-                () = reached(&mut phase, ServingPhase::Stopped) => Ok(()),
+                () = left => Ok(()),
             }
         } else {
-            tracing::debug!("a connection without a request has given its slot to another");
+            tracing::debug!("a connection was closed without a response");
             Ok(())
         },
     };
     if let Err(error) = closed {
         tracing::debug!(%error, "a connection broke off");
     }
-    drop(slot);
 }
 
 #[cfg(test)]
@@ -245,6 +352,7 @@ mod tests {
     use crate::metrics::MetricsAccess;
     use aldaba_delivery::Timestamp;
     use aldaba_engine::{Clock, SystemClock};
+    use axum::Router;
     use axum::routing::get;
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -257,8 +365,20 @@ mod tests {
         let scheduling_delay = SchedulingDelay::new(clock.clone(), MAX_WAIT);
         let limits = Limits { connections: slots, ..Config::default().limits };
         let background = Background::new(clock);
-        Connections::serve(listener, router, &limits, scheduling_delay, threads, background, metrics())
-            .unwrap()
+        Connections::serve(
+            plain(listener),
+            router.into(),
+            &limits,
+            scheduling_delay,
+            threads,
+            background,
+            metrics(),
+        )
+        .unwrap()
+    }
+
+    fn plain(socket: TcpListener) -> Listener {
+        Listener { socket, tls: None, proxies: TrustedProxies::default() }
     }
 
     fn metrics() -> Arc<Metrics> {
@@ -293,8 +413,8 @@ mod tests {
         let background = Background::new(Arc::new(SystemClock::new()));
         let limits = Config::default().limits;
         let connections = Connections::serve(
-            listener,
-            router,
+            plain(listener),
+            router.into(),
             &limits,
             scheduling_delay,
             &Threads::one(),

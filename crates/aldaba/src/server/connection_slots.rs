@@ -2,9 +2,10 @@
 //! instead of hanging.
 
 use super::connection_table::{ConnectionTable, Newcomer};
+use super::tls::refuse_handshake;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -55,6 +56,8 @@ pub(super) struct ConnectionSlots {
     table: Arc<ConnectionTable>,
     /// Wakes the connections that are asked to leave, the first one first.
     wanted: Notify,
+    /// Requests in progress on connections with HTTP/2.
+    streams: AtomicUsize,
     /// The log has said that connections are refused.
     crowded: AtomicBool,
 }
@@ -90,6 +93,7 @@ impl ConnectionSlots {
             max_pending: pending,
             table,
             wanted: Notify::new(),
+            streams: AtomicUsize::new(0),
             crowded: AtomicBool::new(false),
         }
     }
@@ -103,9 +107,17 @@ impl ConnectionSlots {
         self.slots.available_permits() < self.count / 4
     }
 
-    /// The number of connections with a slot.
-    pub(super) fn in_use(&self) -> usize {
-        self.count.saturating_sub(self.slots.available_permits())
+    /// How much is asked of the server: each connection with a slot, and each request of those that have several at once.
+    pub(super) fn load(&self) -> usize {
+        self.count.saturating_sub(self.slots.available_permits()) + self.streams.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stream_opened(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn stream_closed(&self) {
+        self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Resolves when the next connection may be accepted.
@@ -189,9 +201,17 @@ async fn has_sent_head(stream: &TcpStream, pending: &PendingConnection) -> bool 
     matches!(tokio::time::timeout(longest, looks).await, Ok(Ok(true)))
 }
 
-/// Refuses without reading the request's path.
-pub(super) async fn reject(mut stream: TcpStream, pending: PendingConnection, reason: RejectReason) {
+/// Refuses without reading the request's path. `tls`: before the handshake, so that an answer cannot be read.
+pub(super) async fn reject(
+    mut stream: TcpStream,
+    pending: PendingConnection,
+    reason: RejectReason,
+    tls: bool,
+) {
     let answered = async {
+        if tls {
+            return refuse_handshake(&mut stream).await;
+        }
         // Not before the request has begun: many clients take that for a broken connection.
         stream.ready(Interest::READABLE).await?;
         let mut bin = [0; 4096];

@@ -30,6 +30,8 @@ struct Table {
     /// New connections that wait for a slot and found none that gives way.
     wanted: usize,
     addresses: HashMap<Address, OfAddress>,
+    /// Requests in progress of clients behind trusted proxies.
+    proxied: HashMap<Address, usize>,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,25 @@ pub(super) enum Newcomer {
     HeadUnknown,
 }
 
+/// A request in progress of a proxy's client; dropping it ends it.
+#[derive(Debug)]
+pub(super) struct TrackedRequest {
+    table: Arc<ConnectionTable>,
+    client: Address,
+}
+
+impl Drop for TrackedRequest {
+    fn drop(&mut self) {
+        let mut table = self.table.table.lock();
+        if let Some(requests) = table.proxied.get_mut(&self.client) {
+            *requests -= 1;
+            if *requests == 0 {
+                table.proxied.remove(&self.client);
+            }
+        }
+    }
+}
+
 /// An open connection; dropping it forgets it.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
@@ -98,20 +119,21 @@ impl ConnectionTable {
     }
 
     /// Counts a connection. At the limit of its address the oldest connection of the address without a head gives
-    /// way; if there is none, the new one is refused.
+    /// way; if there is none, the new one is refused. A proxy has no limit: its clients have one.
     pub(super) fn register(
         self: &Arc<Self>,
         address: IpAddr,
+        is_proxy: bool,
     ) -> Result<TrackedConnection, TooManyConnections> {
         let address = Address::of(address);
         let mut table = self.table.lock();
         let of_address = table.addresses.entry(address).or_default();
-        if self.per_address > 0 && of_address.connections >= self.per_address {
+        if self.per_address > 0 && of_address.connections >= self.per_address && !is_proxy {
             if !std::mem::replace(&mut of_address.warned, true) {
                 tracing::warn!(
                     address = %address.0,
                     connections_per_address = self.per_address,
-                    "an address has too many connections: some get a 503. Is it a proxy? Then set connections_per_address to 0"
+                    "an address has too many connections: some get a 503. Is it a proxy? Then name it in trusted_proxies"
                 );
             }
             let oldest = of_address.waiting.first().copied();
@@ -121,6 +143,21 @@ impl ConnectionTable {
         drop(table);
         let (table, leave) = (self.clone(), Arc::new(Notify::new()));
         Ok(TrackedConnection { table, address, leave, state: Mutex::new(ConnectionState::PendingConnection) })
+    }
+
+    /// Counts a request of a proxy's client, in place of the connection that the client would have without the proxy.
+    pub(super) fn register_request(
+        self: &Arc<Self>,
+        client: IpAddr,
+    ) -> Result<TrackedRequest, TooManyConnections> {
+        let client = Address::of(client);
+        let mut table = self.table.lock();
+        let requests = table.proxied.entry(client).or_default();
+        if self.per_address > 0 && *requests >= self.per_address {
+            return Err(TooManyConnections);
+        }
+        *requests += 1;
+        Ok(TrackedRequest { table: self.clone(), client })
     }
 
     /// Asks the oldest connection without a head to leave; `false`: none has to.
@@ -239,7 +276,7 @@ mod tests {
     }
 
     fn with_a_slot(table: &Arc<ConnectionTable>, last: u8) -> TrackedConnection {
-        let tracked = table.register(address(last)).unwrap();
+        let tracked = table.register(address(last), false).unwrap();
         tracked.slot_acquired();
         tracked
     }
@@ -248,7 +285,7 @@ mod tests {
     fn the_oldest_without_a_head_gives_way_first_and_none_that_has_sent_one() {
         let table = ConnectionTable::new(0);
         let connections: Vec<_> = (0..4).map(|number| with_a_slot(&table, number)).collect();
-        let pending = table.register(address(9)).unwrap();
+        let pending = table.register(address(9), false).unwrap();
         assert!(!table.evict_oldest(Newcomer::HeadUnknown), "all are in their grace");
         connections.iter().for_each(|tracked| assert!(!tracked.grace_is_over()));
         connections[0].head_received();
@@ -284,15 +321,27 @@ mod tests {
         let known = with_a_slot(&table, 1);
         known.head_received();
         let late = with_a_slot(&table, 1);
-        assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
+        assert_eq!(table.register(address(1), false).err(), Some(TooManyConnections));
         let other = with_a_slot(&table, 2);
         assert!(!late.grace_is_over() && !other.grace_is_over());
-        let _third = table.register(address(1)).unwrap();
+        let _third = table.register(address(1), false).unwrap();
         assert!(leaves(&late) && !leaves(&known) && !leaves(&other), "its own oldest gives way");
         drop(late);
-        assert_eq!(table.register(address(1)).err(), Some(TooManyConnections));
+        assert_eq!(table.register(address(1), false).err(), Some(TooManyConnections));
         drop(known);
-        table.register(address(1)).unwrap();
+        table.register(address(1), false).unwrap();
+    }
+
+    #[test]
+    fn a_proxy_may_have_any_number_and_each_of_its_clients_has_the_limit() {
+        let table = ConnectionTable::new(2);
+        let _connections: Vec<_> = (0..5).map(|_| table.register(address(1), true).unwrap()).collect();
+        let requests = [(); 2].map(|()| table.register_request(address(7)).unwrap());
+        assert_eq!(table.register_request(address(7)).err(), Some(TooManyConnections));
+        table.register_request(address(8)).unwrap();
+        drop(requests);
+        table.register_request(address(7)).unwrap();
+        assert!(table.table.lock().proxied.is_empty(), "nothing is remembered of who has gone");
     }
 
     #[test]

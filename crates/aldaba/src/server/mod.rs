@@ -6,13 +6,21 @@ mod clock_request;
 mod connection_slots;
 mod connection_table;
 mod cors;
+mod forwarded;
+mod http2;
+mod reload;
 mod request;
 mod scheduling_delay;
+mod tls;
 mod write_timeout;
 
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::ClockRequest;
+pub(crate) use forwarded::RequestOrigin;
+pub(crate) use reload::{LiveSettings, Reloader};
+pub use tls::{CertificateError, CertificateFiles};
+pub(crate) use tls::{CertificateState, ListenerTls};
 
 use crate::api::{
     Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
@@ -22,8 +30,9 @@ use crate::keys;
 use crate::mail;
 use crate::metrics::{Metrics, MetricsAccess, MetricsListener};
 use crate::questions::{DeliveryIds, ProcessQuestions};
+use crate::service_manager::{Liveness, ServiceManager};
 use crate::token::{JwtSecret, Tokens};
-use accept::Connections;
+use accept::{Connections, Listener};
 use aldaba_engine::wire::{CertificateDer, Guard, Wire, WireOptions, first_expiry, read_roots};
 use aldaba_engine::{
     CertificateExpiries, CertificateKind, Clock, Collector, CollectorError, DataFolder, Engine, Entropy,
@@ -31,6 +40,8 @@ use aldaba_engine::{
     TraceOptions,
 };
 use aldaba_store::has_database;
+use forwarded::TrustedProxies;
+use parking_lot::RwLock;
 use scheduling_delay::SchedulingDelay;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,8 +57,9 @@ pub struct Server {
     wire: Wire,
     engine: Engine,
     api: Api,
-    metrics: Arc<Metrics>,
     metrics_listener: Option<TcpListener>,
+    live: LiveSettings,
+    service_manager: ServiceManager,
     config: Config,
 }
 
@@ -59,6 +71,8 @@ pub enum StartError {
     Setup(#[from] SetupError),
     #[error("ca_file: cannot use {}: {why}", file.display())]
     CaFile { file: PathBuf, why: String },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error("otlp_url: {0}")]
     Collector(#[from] CollectorError),
     #[error("smtp_url: cannot prepare encryption for the mail server: {0}")]
@@ -104,10 +118,16 @@ impl Server {
         let failed = |address| move |source| StartError::MetricsListen { address, source };
         let metrics_listener =
             config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
-        let access = MetricsAccess::of(&config, Some(address.ip()));
-        let metrics = Arc::new(Metrics::new(access, clock.wall()));
         let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
+        let certificates = setup.engine.certificates.clone();
+        let tls = config.tls().map(|files| ListenerTls::load(files, certificates)).transpose()?;
+        let now = setup.clock.wall();
+        if let Some(tls) = &tls {
+            tls.warn_if_expired(now);
+        }
+        let access = MetricsAccess::of(&config, Some(address.ip()));
+        let metrics = Arc::new(Metrics { tls: tls.clone(), ..Metrics::new(access, now) });
         setup.engine.mail = mail::options(&config, address)?;
         // Boxed: a start is made once, and its future holds all parts of the engine.
         let Installation { engine, wire } = Box::pin(Installation::start(setup)).await?;
@@ -122,7 +142,17 @@ impl Server {
         folder.set_address(address);
         let tokens = Tokens::new(&secret, engine.credentials().clone());
         let (guard, limits) = (wire.guard(), config.limits.clone());
-        let public_url = PublicUrl { told: config.public_url.clone(), address };
+        let public_url = PublicUrl::new(config.public_url.clone(), address);
+        let live = LiveSettings {
+            engine: engine.clone(),
+            address,
+            tls,
+            proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+            public_url: public_url.clone(),
+            metrics: metrics.clone(),
+            metrics_access: Arc::new(RwLock::new(MetricsAccess::of_own_listener(&config))),
+            shutdown: Arc::new(RwLock::new(config.shutdown)),
+        };
         let api = Api::new(ApiParts {
             engine: engine.clone(),
             tokens,
@@ -136,9 +166,20 @@ impl Server {
             key_sets: KeySets::new(),
             store_probe: StoreProbe::new(),
             public_url,
-            metrics: metrics.clone(),
+            metrics,
         });
-        Ok(Self { listener, address, wire, engine, api, metrics, metrics_listener, config })
+        let service_manager = ServiceManager::default();
+        Ok(Self { listener, address, wire, engine, api, metrics_listener, live, service_manager, config })
+    }
+
+    /// The service manager is told of the server from now on.
+    pub(crate) fn told_to(self, service_manager: ServiceManager) -> Self {
+        Self { service_manager, ..self }
+    }
+
+    /// What can be changed while the server runs.
+    pub(crate) fn live(&self) -> LiveSettings {
+        self.live.clone()
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -159,42 +200,46 @@ impl Server {
     /// Serves connections on these threads until `stop` resolves, then lets the requests in progress end, within the
     /// limit of the configuration.
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
-        let (limits, router) = (&self.config.limits, router(self.api));
+        let (limits, store_probe) = (&self.config.limits, self.api.store_probe.clone());
+        let router = router(self.api);
         let scheduling_delay =
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
+        let LiveSettings { tls, proxies, metrics, metrics_access, shutdown, .. } = self.live;
         let _serving_metrics = self.metrics_listener.map(|listener| {
-            let access = MetricsAccess::of_own_listener(&self.config);
-            let server =
-                MetricsListener { metrics: self.metrics.clone(), engine: self.engine.clone(), access };
-            AbortOnDrop(tokio::spawn(server.serve(listener, background.clone())).abort_handle())
+            let (metrics, engine) = (metrics.clone(), self.engine.clone());
+            let server = MetricsListener { metrics, engine, access: metrics_access };
+            AbortOnDrop(tokio::spawn(server.run(listener, background.clone())).abort_handle())
         });
-        let connections = Connections::serve(
-            self.listener,
-            router,
-            limits,
-            scheduling_delay,
-            &threads,
-            background,
-            self.metrics,
-        )?;
+        let _watching = tls.clone().map(|tls| watch_certificate(tls, self.engine.clone()));
+        let listener = Listener { socket: self.listener, tls, proxies };
+        let connections =
+            Connections::serve(listener, router, limits, scheduling_delay, &threads, background, metrics)?;
         let _requests = serve_clock_requests(ClockRequest::of(self.config.data()), self.engine.clone());
+        let manager = self.service_manager;
+        manager.ready(&format!("listening on {}", self.address));
+        let liveness = Liveness { engine: self.engine.clone(), store_probe, threads };
         tokio::select! {
             biased;
             failure = ProcessQuestions(&self.engine).store_failure() => return Err(Failed::Store(failure)),
             () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
+            () = manager.watch(liveness) => {}
         }
         tracing::info!("stopping: no new requests, those in flight may end");
+        manager.stopping("requests in flight may end");
         // At once: a client that is slow to end its request must not let deliveries start, which would then have less
         // time to end.
         self.engine.stop_sending();
         let clock = self.engine.clock().clone();
-        let (begun, limit) = (clock.monotonic(), self.config.shutdown);
-        // At most half of the time: the deliveries in flight need some of it too.
-        connections.stop(limit / 2).await;
-        let spent = clock.monotonic().saturating_sub(begun);
-        let left = self.engine.shutdown(limit.saturating_sub(spent)).await;
+        let (begun, limit) = (clock.monotonic(), *shutdown.read());
+        let ends = async {
+            // At most half of the time: the deliveries in flight need some of it too.
+            connections.stop(limit / 2).await;
+            let spent = clock.monotonic().saturating_sub(begun);
+            self.engine.shutdown(limit.saturating_sub(spent)).await
+        };
+        let left = manager.extending("stopping: requests in flight may end", ends).await;
         self.wire.shutdown();
         if left > 0 {
             tracing::warn!(left, "deliveries were still in flight; they are sent again after the next start");
@@ -250,6 +295,15 @@ fn serve_clock_requests(requests: ClockRequest, engine: Engine) -> AbortOnDrop {
     AbortOnDrop(tokio::spawn(serving).abort_handle())
 }
 
+/// Takes the listener's certificate anew when its files change.
+fn watch_certificate(tls: ListenerTls, engine: Engine) -> AbortOnDrop {
+    let watching = async move {
+        let (background, clock) = (engine.background(), engine.clock());
+        background.supervised(ListenerTls::TASK, || tls.watch(&**clock)).await;
+    };
+    AbortOnDrop(tokio::spawn(watching).abort_handle())
+}
+
 /// Aborts a task on drop.
 struct AbortOnDrop(AbortHandle);
 
@@ -273,7 +327,7 @@ pub async fn api(
     let response_memory = MemoryBudget::for_responses(&limits);
     let tokens = Tokens::new(&secret, engine.credentials().clone());
     let guard = Guard::new(config.allow_networks.clone());
-    let public_url = PublicUrl { told: config.public_url.clone(), address: config.listen };
+    let public_url = PublicUrl::new(config.public_url.clone(), config.listen);
     let engine = engine.clone();
     let (rates, key_sets) = (Rates::new(&config.limits.rates), KeySets::new());
     let metrics = Arc::new(Metrics::new(MetricsAccess::of(config, None), engine.clock().wall()));
@@ -292,7 +346,7 @@ pub async fn api(
         public_url,
         metrics,
     };
-    Ok(router(Api::new(parts)))
+    Ok(router(Api::new(parts)).for_all())
 }
 
 /// The certificate issuers that the operator trusts besides the public ones.

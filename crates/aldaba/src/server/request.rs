@@ -1,10 +1,11 @@
 use super::body_drain::DrainedBody;
 use super::connection_slots::ConnectionSlots;
+use super::connection_table::TooManyConnections;
 use super::cors;
+use super::forwarded::{Peer, TrustedProxies};
 use super::scheduling_delay::SchedulingDelay;
-use crate::api::{Code, Error};
+use crate::api::{Code, Error, Routers};
 use crate::metrics::{Metrics, Refusal};
-use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -27,39 +28,65 @@ const SOURCE_PATH: &str = "/in/";
 
 const SMALL_BODY_BYTES: u64 = 16 * 1024;
 
-/// Responds to requests; each connection has a clone.
+/// Responds to requests; each has a clone.
 #[derive(Clone, Debug)]
-pub(super) struct Requests {
-    router: Router,
+pub(super) struct Requests(Arc<RequestParts>);
+
+#[derive(Debug)]
+struct RequestParts {
+    routers: Routers,
     scheduling_delay: Arc<SchedulingDelay>,
     slots: Arc<ConnectionSlots>,
+    proxies: TrustedProxies,
     metrics: Arc<Metrics>,
 }
 
 impl Requests {
     pub(super) fn new(
-        router: Router,
+        routers: Routers,
         scheduling_delay: Arc<SchedulingDelay>,
         slots: Arc<ConnectionSlots>,
+        proxies: TrustedProxies,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { router, scheduling_delay, slots, metrics }
+        Self(Arc::new(RequestParts { routers, scheduling_delay, slots, proxies, metrics }))
     }
 
     /// A connection is refused without its request being read.
     pub(super) fn count_busy(&self) {
-        self.metrics.refusals.count(Refusal(Code::Busy));
+        self.0.metrics.refusals.count(Refusal(Code::Busy));
     }
 
-    pub(super) async fn answer(self, request: Request<Incoming>) -> Response {
+    pub(super) async fn answer(self, mut request: Request<Incoming>, peer: Peer) -> Response {
+        let mut of_client = None;
+        if peer.tls || peer.is_proxy || Routers::log_wanted() {
+            let origin = self.0.proxies.origin(peer, request.headers());
+            if peer.is_proxy && origin.client != peer.address.to_canonical() {
+                match self.0.slots.table().register_request(origin.client) {
+                    Ok(tracked) => of_client = Some(tracked),
+                    Err(TooManyConnections) => {
+                        self.count_busy();
+                        return Error::busy().into_response();
+                    }
+                }
+            }
+            request.extensions_mut().insert(origin);
+        }
+        let response = self.answer_page(request).await;
+        drop(of_client);
+        response
+    }
+
+    /// Answers pages of other origins so that they may read it.
+    async fn answer_page(self, request: Request<Incoming>) -> Response {
         if let Some(leave) = cors::leave(&request) {
             return leave;
         }
         let from_a_page = cors::concerns(&request);
-        let metrics = self.metrics.clone();
+        let parts = self.0.clone();
         let mut response = self.answer_anyone(request).await;
         if let Some(refusal) = response.extensions().get() {
-            metrics.refusals.count(*refusal);
+            parts.metrics.refusals.count(*refusal);
         }
         if from_a_page {
             cors::allow(response.headers_mut());
@@ -67,7 +94,7 @@ impl Requests {
         response
     }
 
-    async fn answer_anyone(mut self, mut request: Request<Incoming>) -> Response {
+    async fn answer_anyone(self, mut request: Request<Incoming>) -> Response {
         let stripped = without_trailing_slash(request.uri());
         // A source's URL has its token in it, with or without a slash at its end.
         let may_lack_an_id = stripped.as_ref().is_some_and(|uri| !uri.path().starts_with(SOURCE_PATH));
@@ -78,12 +105,12 @@ impl Requests {
             *request.uri_mut() = uri;
         }
         // Health matters most when the server is busy.
-        if self.scheduling_delay.exceeds_limit(self.slots.in_use())
+        if self.0.scheduling_delay.exceeds_limit(self.0.slots.load())
             && !request.uri().path().starts_with(HEALTH_PATH)
             && request.uri().path() != METRICS_PATH
         {
             if !is_small(&request) {
-                drop(request.map(|body| DrainedBody::new(body, self.slots.clone())));
+                drop(request.map(|body| DrainedBody::new(body, self.0.slots.clone())));
             }
             return Error::busy().into_response();
         }
@@ -91,11 +118,11 @@ impl Requests {
         let request = if request.headers().contains_key(EXPECT) {
             request.map(Body::new)
         } else {
-            let slots = self.slots.clone();
+            let slots = self.0.slots.clone();
             request.map(|body| Body::new(DrainedBody::new(body, slots)))
         };
         // A router is always ready. A panic must cost one request, not the others of the connection.
-        match AssertUnwindSafe(self.router.call(request)).catch_unwind().await {
+        match AssertUnwindSafe(self.0.routers.now().clone().call(request)).catch_unwind().await {
             // `PUT /app/` names an application without a name, not all of them.
             Ok(Ok(response)) if may_lack_an_id && response.status() == StatusCode::METHOD_NOT_ALLOWED => {
                 let detail =

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// A response may take this many times the limit for one piece of it, and a second more for each further number of
@@ -16,8 +15,8 @@ const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 /// Fails a write that makes no progress for a while, or that takes too long in all. Reading has its own limits, in
 /// the HTTP layer and in the reading of bodies.
 #[derive(Debug)]
-pub(super) struct WriteTimeout {
-    stream: TcpStream,
+pub(super) struct WriteTimeout<S> {
+    stream: S,
     limit: Duration,
     /// Runs only while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
@@ -25,8 +24,8 @@ pub(super) struct WriteTimeout {
     behind: Option<Pin<Box<Sleep>>>,
 }
 
-impl WriteTimeout {
-    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waiting: None, behind: None }
     }
 
@@ -59,12 +58,13 @@ impl WriteTimeout {
     }
 }
 
-fn total_limit(limit: Duration, bytes: usize) -> Duration {
+/// How long a response of so many bytes may take in all.
+pub(super) fn total_limit(limit: Duration, bytes: usize) -> Duration {
     let seconds = u64::try_from(bytes / MIN_BYTES_PER_SECOND).unwrap_or(u64::MAX);
     (limit * TOTAL_LIMIT_FACTOR).saturating_add(Duration::from_secs(seconds))
 }
 
-impl AsyncRead for WriteTimeout {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -74,7 +74,7 @@ impl AsyncRead for WriteTimeout {
     }
 }
 
-impl AsyncWrite for WriteTimeout {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.within_limit(cx, written, bytes.len())
@@ -93,10 +93,14 @@ impl AsyncWrite for WriteTimeout {
         self.stream.is_write_vectored()
     }
 
-    /// Called when nothing is left to write.
+    /// Called when nothing is left to write. A stream with TLS may still hold some of it.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.behind = None;
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            (self.waiting, self.behind) = (None, None);
+            return flushed;
+        }
+        self.within_limit(cx, flushed, 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -32,15 +32,32 @@ impl Server {
 
     /// The same with other settings.
     pub(crate) fn start_with(data: &Path, address: SocketAddr, settings: &[(&str, &str)]) -> Self {
-        Self::spawn(data, address, &[], settings)
+        Self::spawn(data, address, &[], settings, Stdio::inherit())
+    }
+
+    /// The same with its log in a file.
+    pub(crate) fn start_logging(
+        data: &Path,
+        address: SocketAddr,
+        settings: &[(&str, &str)],
+        log: &Path,
+    ) -> Self {
+        let log = std::fs::File::create(log).expect("a file for the log");
+        Self::spawn(data, address, &[], settings, log.into())
     }
 
     /// The same with more arguments.
     pub(crate) fn start_arguments(data: &Path, address: SocketAddr, arguments: &[&str]) -> Self {
-        Self::spawn(data, address, arguments, &[])
+        Self::spawn(data, address, arguments, &[], Stdio::inherit())
     }
 
-    fn spawn(data: &Path, address: SocketAddr, arguments: &[&str], settings: &[(&str, &str)]) -> Self {
+    fn spawn(
+        data: &Path,
+        address: SocketAddr,
+        arguments: &[&str],
+        settings: &[(&str, &str)],
+        log: Stdio,
+    ) -> Self {
         let mut child = Command::new(BINARY)
             .args(["serve", "--listen", &address.to_string(), "--data"])
             .arg(data)
@@ -52,6 +69,7 @@ impl Server {
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .expect("the server starts");
         let output = child.stdout.take().expect("it has an output");

@@ -8,6 +8,7 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
+use crate::server::RequestOrigin;
 use crate::token::{Caller, Capabilities, Capability, NewPortalToken};
 use aldaba_api::read::{ApiRequest, Parsed};
 use aldaba_api::{ExpireTokens, MAX_ACCESS_SECONDS, NewPortalAccess, PortalAccess, PortalAccessView};
@@ -18,7 +19,9 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
+use parking_lot::RwLock;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -74,25 +77,39 @@ impl TokenRequest {
     }
 }
 
-/// The URL of this server, as far as it is known.
+/// The URL of this server, as far as it is known. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct PublicUrl {
     /// From the setting.
-    pub(crate) told: Option<String>,
-    pub(crate) address: SocketAddr,
+    told: Arc<RwLock<Option<String>>>,
+    address: SocketAddr,
 }
 
 impl PublicUrl {
-    /// The operator's URL, else the host of the request, else the listening address.
+    pub(crate) fn new(told: Option<String>, address: SocketAddr) -> Self {
+        Self { told: Arc::new(RwLock::new(told)), address }
+    }
+
+    pub(crate) fn set(&self, told: Option<String>) {
+        *self.told.write() = told;
+    }
+
+    /// The operator's URL; else what a trusted proxy says, or the scheme and the host of the request; else the listening
+    /// address.
     fn of(&self, parts: &Parts) -> String {
-        if let Some(told) = &self.told {
+        if let Some(told) = &*self.told.read() {
             return told.trim_end_matches('/').to_owned();
         }
-        let named = parts.headers.get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let named = named.filter(|authority| !authority.as_str().contains('@'));
-        match named.as_ref().or(parts.uri.authority()) {
-            Some(authority) => format!("http://{authority}"),
-            None => format!("http://{}", self.address),
+        let origin = parts.extensions.get::<RequestOrigin>();
+        let scheme = if origin.is_some_and(|origin| origin.https) { "https" } else { "http" };
+        let forwarded = origin.and_then(|origin| origin.host.clone());
+        // HTTP/2 has the host in the URL; in HTTP/1.1, where both have one, the URL counts.
+        let in_url = || parts.uri.authority().cloned();
+        let named = || parts.headers.get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
+        let host = forwarded.or_else(in_url).or_else(named);
+        match host.filter(|authority| !authority.as_str().contains('@')) {
+            Some(authority) => format!("{scheme}://{authority}"),
+            None => format!("{scheme}://{}", self.address),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::api::Api;
 use crate::api::request::json;
 use crate::questions::ProcessQuestions;
 use aldaba_api::{CheckState, ReadinessCheckView, ReadinessView};
+use crate::server::CertificateState;
 use aldaba_engine::{Engine, SchedulingProgress};
 use aldaba_store::Error as StoreError;
 use axum::extract::State;
@@ -61,8 +62,13 @@ impl StoreProbe {
         Self(Arc::new(ProbeState { running: Mutex::new(None), last }))
     }
 
+    /// Whether a write takes longer than this.
+    pub(crate) async fn hangs(&self, engine: &Engine, limit: Duration) -> bool {
+        matches!(self.result(engine, limit).await, Probed::Hangs(_))
+    }
+
     /// The result of a write that began within the last second or so, if there is one in time.
-    async fn result(&self, engine: &Engine) -> Probed {
+    async fn result(&self, engine: &Engine, timeout: Duration) -> Probed {
         let mut last = self.0.last.subscribe();
         let now = engine.clock().monotonic();
         let since = match self.begin(engine, now) {
@@ -70,10 +76,10 @@ impl StoreProbe {
             Some(since) => since,
         };
         let waited = now.saturating_sub(since);
-        let wait = PROBE_TIMEOUT.saturating_sub(waited);
+        let wait = timeout.saturating_sub(waited);
         match tokio::time::timeout(wait, last.changed()).await {
             Ok(_) => self.last(),
-            Err(_) => Probed::Hangs(waited.max(PROBE_TIMEOUT)),
+            Err(_) => Probed::Hangs(waited.max(timeout)),
         }
     }
 
@@ -108,7 +114,7 @@ impl StoreProbe {
 
 pub(super) async fn check(State(api): State<Api>) -> Response {
     let progress = tokio::time::timeout(PROBE_TIMEOUT, api.engine.progress());
-    let (probed, progress) = tokio::join!(api.store_probe.result(&api.engine), progress);
+    let (probed, progress) = tokio::join!(api.store_probe.result(&api.engine, PROBE_TIMEOUT), progress);
     let checks = vec![
         store(&probed),
         space(ProcessQuestions(&api.engine).disk().is_low),
@@ -117,6 +123,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
         background(&api),
         clock(&api),
     ];
+    let checks: Vec<_> = checks.into_iter().chain(certificate(&api)).collect();
     let failing: Vec<_> = checks.iter().filter(|check| check.state == CheckState::Failing).collect();
     let (code, status) = match failing.is_empty() {
         true => (StatusCode::OK, "ready"),
@@ -226,6 +233,27 @@ fn clock(api: &Api) -> ReadinessCheck {
         "the machine's clock is not trusted: nothing is removed, and nothing ends by time",
         "Set the clock; or, if it is right, run `aldaba clock trust`",
     )
+}
+
+/// Without the files' names, because anybody may ask. `None`: the server has no TLS.
+fn certificate(api: &Api) -> Option<ReadinessCheck> {
+    const NAME: &str = "certificate";
+    let CertificateState { expires_at, is_outdated } = api.metrics.tls.as_ref()?.state();
+    if expires_at.is_some_and(|at| at <= api.engine.clock().now()) {
+        return Some(warning(
+            NAME,
+            "the TLS certificate has expired: clients refuse the connection",
+            "Replace the files of `tls_certificate` and `tls_key`; they are taken at once",
+        ));
+    }
+    if is_outdated {
+        return Some(warning(
+            NAME,
+            "the files of the TLS certificate have changed and cannot be used; the former certificate is still in use",
+            "Correct the files; the log says what is wrong with them",
+        ));
+    }
+    Some(ok(NAME))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! A line in the log for each request, at level debug: `ALDABA_LOG=info,aldaba::requests=debug`. The router has this layer
-//! only where the line is wanted when the server starts, so that it costs nothing elsewhere.
+//! A line in the log for each request, at level debug: `ALDABA_LOG=info,aldaba::requests=debug`. There is a router with this
+//! layer and one without, so that the line costs nothing while nobody wants it.
 
 use crate::api::Api;
+use crate::server::RequestOrigin;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -27,11 +28,43 @@ struct RequestIds {
     next: AtomicU64,
 }
 
-/// Adds the layer if the log wants it.
-pub(crate) fn logged(router: Router<Api>, api: &Api) -> Router<Api> {
-    if !tracing::enabled!(target: TARGET, Level::DEBUG) {
-        return router;
+/// The routes of the API, and the same with the layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Routers {
+    plain: Router,
+    logged: Router,
+}
+
+impl Routers {
+    pub(crate) fn new(plain: Router<Api>, api: &Api) -> Self {
+        let logged = logged(plain.clone(), api).with_state(api.clone());
+        Self { plain: plain.with_state(api.clone()), logged }
     }
+
+    /// Whether the log wants the line now.
+    pub(crate) fn log_wanted() -> bool {
+        tracing::enabled!(target: TARGET, Level::DEBUG)
+    }
+
+    /// The router for the next request.
+    pub(crate) fn now(&self) -> &Router {
+        if Self::log_wanted() { &self.logged } else { &self.plain }
+    }
+
+    /// The router for all requests, by what the log wants now.
+    pub(crate) fn for_all(self) -> Router {
+        self.now().clone()
+    }
+}
+
+#[cfg(test)]
+impl From<Router> for Routers {
+    fn from(router: Router) -> Self {
+        Self { plain: router.clone(), logged: router }
+    }
+}
+
+fn logged(router: Router<Api>, api: &Api) -> Router<Api> {
     let ids = RequestIds { started: api.engine.clock().now().millis(), next: AtomicU64::new(1) };
     router.layer(from_fn_with_state(RequestLog { api: api.clone(), ids: Arc::new(ids) }, log))
 }
@@ -41,12 +74,14 @@ async fn log(State(log): State<RequestLog>, request: Request, next: Next) -> Res
     let clock = log.api.engine.clock();
     let (begun, method) = (clock.monotonic(), request.method().clone());
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let client = request.extensions().get::<RequestOrigin>().map(|origin| origin.client.to_string());
     let id = request.headers().get(REQUEST_ID).filter(|id| is_id(id)).cloned();
     let id = id.or_else(|| log.ids.next());
     let mut response = next.run(request).await;
     tracing::debug!(
         target: TARGET,
         requestId = id.as_ref().and_then(|id| id.to_str().ok()),
+        client,
         %method,
         route = route.as_ref().map(MatchedPath::as_str),
         status = response.status().as_u16(),

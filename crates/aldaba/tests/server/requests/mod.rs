@@ -6,6 +6,7 @@ pub(crate) mod docs;
 pub(crate) mod document_examples;
 pub(crate) mod document_snapshot;
 pub(crate) mod errors;
+mod forwarded;
 pub(crate) mod idempotency;
 pub(crate) mod known_fields;
 pub(crate) mod matrix;
