@@ -101,6 +101,7 @@ def without_unknown_fields(message):
 
 class Traces(unittest.TestCase):
     def setUp(self):
+        self.all = []
         self.collector = Server(200)
         self.receiver = Server(500)
         self.aldaba = Aldaba(self.collector)
@@ -128,6 +129,7 @@ class Traces(unittest.TestCase):
             self.assertTrue(attributes["service.version"])
             [scope] = resource.scope_spans
             self.assertEqual(scope.scope.name, "aldaba")
+            self.all += scope.spans
             found += (span for span in scope.spans if any(one.key == "aldaba.message.id" for one in span.attributes))
         self.assertEqual(len(found), count)
         return sorted(found, key=lambda span: span.start_time_unix_nano)
@@ -160,6 +162,16 @@ class Traces(unittest.TestCase):
         self.assertEqual(len({span.span_id for span in spans}), 5)
         for secret in (b"payload", b"path", b"query"):
             self.assertNotIn(secret, b"".join(span.SerializeToString() for span in spans).replace(b"{app_id}", b""))
+
+    def test_a_batch_is_a_span_that_is_linked_with_the_first_spans_of_its_messages(self):
+        event = {"eventType": "a", "payload": {}}
+        self.aldaba.post(f"/app/{self.app}/msg/batch", {"messages": [event, event]})
+        commits = [span for span in self.spans(8) if span.name == "accept commit"]
+        [request] = [span for span in self.all if span.name == "POST /api/v1/app/{app_id}/msg/batch"]
+        self.assertEqual(request.kind, Span.SpanKind.SPAN_KIND_SERVER)
+        links = {(link.trace_id, link.span_id) for link in request.links}
+        self.assertEqual(links, {(span.trace_id, span.span_id) for span in commits})
+        self.assertEqual(len(links), 2)
 
     def test_a_message_joins_the_trace_of_its_sender(self):
         event = {"eventType": "a", "payload": {}}
