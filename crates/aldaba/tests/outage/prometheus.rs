@@ -38,7 +38,9 @@ impl Prometheus {
             .spawn()
             .expect("`cargo xtask alerts` installs Prometheus");
         let prometheus = Self { child, address };
-        assert!(wait_at_most(LIMIT, || prometheus.now() > 0), "Prometheus does not answer");
+        // It takes some seconds until it looks for the server.
+        let has_looked = || prometheus.query("up").as_array().is_some_and(|found| !found.is_empty());
+        assert!(wait_at_most(LIMIT, has_looked), "Prometheus does not look for the server");
         prometheus
     }
 
