@@ -47,7 +47,7 @@ pub use engine::{
 };
 pub use entropy::{Entropy, SystemEntropy};
 pub use housekeeping::{
-    Background, CLOCK_SETTING, ClockRecord, ClockState, ClockTrust, OPERATIONAL_EVENTS, RetentionOptions,
+    Background, CLOCK_SETTING, ClockRecord, ClockState, ClockTrust, ErasureCount, OPERATIONAL_EVENTS, RetentionOptions,
     management,
 };
 pub use inbound::{

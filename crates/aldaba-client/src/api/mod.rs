@@ -12,6 +12,7 @@ mod dispatches;
 mod endpoint_keys;
 mod endpoints;
 mod event_types;
+mod exports;
 mod health;
 mod hosts;
 mod jobs;
@@ -30,6 +31,7 @@ pub use aldaba_api::{
     ApplicationPatch, Attempt, AttemptCount, AttemptHeaders, AttemptStats, AuditEntry, BackgroundTask,
     BulkReplay, CancelMessages, Certificate, Condition, CreatedApiKey, Delivery, DeliveryState, Destination,
     Discard, Discarded, Dispatch, DispatchStatus, Endpoint, EndpointHeaders, EndpointHealth, EndpointMessage,
+    Erase, ErasureCount,
     EndpointPatch, EndpointStats, EndpointStatus, EndpointUpdate, EventType, EventTypePatch, EventTypeStats,
     EventTypeUpdate, ExpireTokens, FieldChange, HeaderCondition, HeadersPatch, HealthChange, Host, HostScope,
     Identity, ImportOpenApi, ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd,
@@ -52,6 +54,7 @@ pub use destinations::*;
 pub use dispatches::*;
 pub use endpoints::*;
 pub use event_types::*;
+pub use exports::*;
 pub use health::*;
 pub use hosts::*;
 pub use jobs::*;

@@ -49,6 +49,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0033_mail.sql"),
     include_str!("schema/0034_alert.sql"),
     include_str!("schema/0035_mail_reader.sql"),
+    include_str!("schema/0039_erasure.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

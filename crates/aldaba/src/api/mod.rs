@@ -28,6 +28,7 @@ mod source;
 mod stats;
 
 pub(crate) use aldaba_delivery::nearest::nearest;
+pub(crate) use application::export::ExportPermits;
 pub(crate) use credentials::portal::PublicUrl;
 pub(crate) use endpoint::jwks::KeySets;
 pub(crate) use health::StoreProbe;
@@ -73,6 +74,7 @@ pub(crate) struct Parts {
     /// For large responses, until they are read.
     pub(crate) response_memory: MemoryBudget,
     pub(crate) page_permits: PagePermits,
+    pub(crate) export_permits: ExportPermits,
     pub(crate) rates: Rates,
     pub(crate) key_sets: KeySets,
     pub(crate) store_probe: StoreProbe,

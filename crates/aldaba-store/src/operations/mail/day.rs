@@ -2,6 +2,7 @@
 
 use crate::Quota;
 use crate::operations::transaction::{ReadingExt, statements, values};
+use super::reader::reader_of;
 use crate::operations::{Reading, Result, Transaction};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 
@@ -15,6 +16,8 @@ statements! {
     COUNT_ONE = "INSERT INTO mail_day (day, address, count) VALUES (?1, ?2, 1)
         ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1";
     OLD = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
+    /// There are counts of two days.
+    FORGET = "DELETE FROM mail_day WHERE address = ?1";
     REMOVE = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
 }
 
@@ -39,6 +42,15 @@ impl Counted<'_> {
             Self::Confirmations(app) => format!("confirm {app}"),
         }
     }
+}
+
+/// Forgets how many mails an address got: it counts from nothing again.
+pub(crate) fn forget_counts(tx: &dyn Transaction, org: OrgId, address: &str) -> Result<()> {
+    let reader = reader_of(address);
+    for counted in [Counted::Reader(&reader), Counted::ReaderOf(org, &reader)] {
+        tx.execute(&FORGET, values![counted.key()])?;
+    }
+    Ok(())
 }
 
 pub(super) fn count(reading: &dyn Reading, counted: &Counted<'_>, at: Timestamp) -> Result<u32> {
