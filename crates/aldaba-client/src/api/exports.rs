@@ -1,9 +1,9 @@
 //! Exports of applications, and their erasure.
 
+use crate::Error;
 use crate::api::applications::App;
 use crate::call::Call;
 use crate::transport::OpenAnswer;
-use crate::Error;
 use aldaba_api::{BackgroundTask, Erase, ErasureCount, Timestamp, input};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;

@@ -74,7 +74,8 @@ pub use directory::{
 };
 pub use dispatch::{Dispatch, DispatchKind, DispatchState, Dispatches, DispatchesQuery};
 pub use erasure::{
-    Erasable, ErasedCounts, Erasure, ErasureCount, ErasureState, ErasureStep, ErasureStepped, Erasures, ErasuresQuery,
+    Erasable, ErasedCounts, Erasure, ErasureCount, ErasureState, ErasureStep, ErasureStepped, Erasures,
+    ErasuresQuery,
 };
 pub use error::Error;
 pub use event_type::{EventType, EventTypeChange, EventTypeWrite};

@@ -2,9 +2,8 @@
 //! error.
 
 use super::{
-    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, erasure,
-    event_type, gate, health,
-    keys, mail, message, notice, policy, profile, replay, setting, source, token,
+    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, erasure, event_type,
+    gate, health, keys, mail, message, notice, policy, profile, replay, setting, source, token,
 };
 use crate::{ActorKind, AuditEntry, Change, Changed, IdempotencyKey};
 

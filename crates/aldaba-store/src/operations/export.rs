@@ -20,7 +20,7 @@ statements! {
         "SELECT {} FROM delivery WHERE message = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3", delivery::COLUMNS
     );
     ATTEMPT = format!(
-        "SELECT {} FROM attempt WHERE message = ?1 AND (seq > ?2 OR seq = ?2 AND id > ?3) ORDER BY seq, id LIMIT 1",
+        "SELECT {} FROM attempt WHERE message = ?1 AND (seq, id) > (?2, ?3) ORDER BY seq, id LIMIT 1",
         columns::<Attempt>()
     );
 }
@@ -33,8 +33,8 @@ pub(crate) fn newest(reading: &dyn Reading, app: AppId) -> Result<Option<Message
 }
 
 pub(crate) fn page(reading: &dyn Reading, slice: &Slice<'_>, query: &ExportQuery) -> Result<ExportPage> {
-    let is_deleted = application::version(reading, query.app)?.is_none()
-        || erasure::is_running_for(reading, query.app)?;
+    let is_deleted =
+        application::version(reading, query.app)?.is_none() || erasure::is_running_for(reading, query.app)?;
     let mut page = Page { reading, query, items: Vec::new(), bytes: 0 };
     let mut cursor = Some(query.from);
     // The walk always comes forward, or a slow machine would never come to an end.
@@ -79,8 +79,7 @@ impl Page<'_> {
     }
 
     fn deliveries(&mut self, message: MessageId, after: Seq) -> Result<ExportCursor> {
-        let found: Vec<DeliveryStatus> =
-            self.reading.all(&DELIVERIES, values![message, after, PAGE_ROWS])?;
+        let found: Vec<DeliveryStatus> = self.reading.all(&DELIVERIES, values![message, after, PAGE_ROWS])?;
         let last = found.last().map(|delivery| delivery.seq);
         let is_last = found.len() < PAGE_ROWS;
         self.items.extend(found.into_iter().map(Exported::Delivery));

@@ -1,7 +1,7 @@
 //! Notices: events that organizations want to hear of.
 
-use super::transaction::{ReadingExt, statements, values};
 use super::column::count;
+use super::transaction::{ReadingExt, statements, values};
 use super::{Numbers, Reading, Result, Transaction};
 use crate::{Changed, Notice, NoticeNumber};
 use aldaba_delivery::{AppId, OrgId};

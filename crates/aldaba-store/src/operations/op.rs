@@ -2,8 +2,9 @@
 
 use super::{Removal, Removed};
 use crate::{
-    Accept, Accepted, AuditEntry, Change, Changed, Done, ErasureStep, ErasureStepped, Error, MailChange, MailChanged, ManualRecord,
-    PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, ErasureStep, ErasureStepped, Error, MailChange,
+    MailChanged, ManualRecord, PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped,
+    RequestDigest, Seq, SumUp,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,9 +102,14 @@ impl Op {
     pub fn overwrites_deleted(&self) -> bool {
         match self {
             Self::StepErasure(_) => true,
-            Self::Change(change, _) => {
-                matches!(**change, Change::ExpungeMessage { .. } | Change::ExpungeAttempt { .. })
-            }
+            Self::Change(change, _) => matches!(
+                **change,
+                Change::ExpungeMessage { .. }
+                    | Change::ExpungeAttempt { .. }
+                    | Change::StartErasure { .. }
+                    | Change::DeleteApplication { .. }
+                    | Change::DeleteSource { .. }
+            ),
             _ => false,
         }
     }

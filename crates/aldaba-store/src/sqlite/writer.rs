@@ -156,7 +156,9 @@ impl Writer {
 
 /// Whether an erasure is over with this: what it has removed must not stay in the log.
 fn ends_erasure(outcome: &Result<OpOutcome, Error>) -> bool {
-    let Ok(OpOutcome::StepErasure(ErasureStepped { erasure: Some(erasure), .. })) = outcome else { return false };
+    let Ok(OpOutcome::StepErasure(ErasureStepped { erasure: Some(erasure), .. })) = outcome else {
+        return false;
+    };
     erasure.state == ErasureState::Finished
 }
 

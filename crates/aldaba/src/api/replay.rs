@@ -22,7 +22,8 @@ use aldaba_api::{
 use aldaba_delivery::{ErasureId, ReplayId, Timestamp};
 use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
 use aldaba_store::{
-    AuditAction, Erasure, ErasuresQuery, Order, Page, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
+    AuditAction, Erasure, ErasuresQuery, Order, Page, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind,
+    ReplayState, ReplaysQuery,
 };
 use axum::extract::State;
 use axum::response::Response;

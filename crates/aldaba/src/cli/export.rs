@@ -3,17 +3,16 @@
 use crate::cli::server_client::ServerError;
 use crate::cli::server_options::{self, ServerOptions};
 use crate::config::Config;
-use aldaba_client::{Export, ExportOptions, Timestamp};
+use aldaba_client::{Export, ExportOptions};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How often the progress is shown.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// After how many bytes the progress is shown again.
+const PROGRESS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportCommand {
@@ -62,8 +61,8 @@ pub(crate) fn run(
     }
     let server = command.server_options.server(variables, config)?;
     let options = ExportOptions {
-        after: command.after.map(Timestamp::from),
-        before: command.before.map(Timestamp::from),
+        after: command.after,
+        before: command.before,
         secrets: command.secrets.then_some(true),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -152,21 +151,22 @@ fn part_of(name: &Path) -> PathBuf {
 struct Progress {
     lines: u64,
     bytes: u64,
-    shown_at: tokio::time::Instant,
+    /// How many bytes there were when it was shown last.
+    shown: u64,
     is_terminal: bool,
 }
 
 impl Progress {
     fn new() -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        Self { lines: 0, bytes: 0, shown_at: tokio::time::Instant::now(), is_terminal }
+        Self { lines: 0, bytes: 0, shown: 0, is_terminal }
     }
 
     fn line(&mut self, bytes: usize) {
         self.lines += 1;
         self.bytes += bytes as u64 + 1;
-        if self.is_terminal && self.shown_at.elapsed() >= PROGRESS_INTERVAL {
-            self.shown_at = tokio::time::Instant::now();
+        if self.is_terminal && self.bytes >= self.shown + PROGRESS_BYTES {
+            self.shown = self.bytes;
             eprint!("\r{} lines, {:.1} MB", self.lines, self.bytes as f64 / 1e6);
         }
     }

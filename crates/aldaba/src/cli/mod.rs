@@ -194,8 +194,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, erase::Error as Erase, export::Error as Export, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, clock::Error as Clock, erase::Error as Erase, export::Error as Export,
+            mail::Error as Mail, policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)

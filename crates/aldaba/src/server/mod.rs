@@ -15,7 +15,8 @@ pub use accept::listen;
 pub(crate) use clock_request::ClockRequest;
 
 use crate::api::{
-    Api, ExportPermits, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
+    Api, ExportPermits, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe,
+    router,
 };
 use crate::config::{Config, TraceConfig};
 use crate::keys;
@@ -283,7 +284,7 @@ pub async fn api(
         request_memory,
         response_memory,
         page_permits: PagePermits::default(),
-            export_permits: ExportPermits::default(),
+        export_permits: ExportPermits::default(),
         rates,
         key_sets,
         store_probe: StoreProbe::new(),

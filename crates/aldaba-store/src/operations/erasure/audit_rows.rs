@@ -91,7 +91,6 @@ pub(super) fn note_end(eraser: &Eraser<'_>) -> Result<()> {
         cut: false,
     });
     let action = AuditAction { name: "application.erased".into(), ..start.action };
-    let entry =
-        AuditEntry { id: eraser.step.entry, action: action.with_changes(changes.into()), ..start };
+    let entry = AuditEntry { id: eraser.step.entry, action: action.with_changes(changes.into()), ..start };
     audit::note(eraser.tx, &entry, 1)
 }

@@ -46,8 +46,7 @@ fn one(eraser: &mut Eraser<'_>, endpoint: EndpointId, url: &str, owner: Option<S
 fn minutes(eraser: &mut Eraser<'_>, endpoint: EndpointId) -> Result<usize> {
     let found: Vec<i64> = eraser.tx.all(&MINUTES, values![endpoint, ROWS_AT_ONCE])?;
     for minute in &found {
-        eraser.erasure.removed.others +=
-            statistics::remove_minute(eraser.tx, endpoint, *minute)? as u64;
+        eraser.erasure.removed.others += statistics::remove_minute(eraser.tx, endpoint, *minute)? as u64;
     }
     Ok(found.len())
 }

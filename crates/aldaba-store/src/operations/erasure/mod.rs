@@ -102,7 +102,11 @@ pub(crate) fn find(reading: &dyn Reading, org: OrgId, id: ErasureId) -> Result<O
     Ok(reading.one(&ONE, values![id])?.filter(|erasure: &Erasure| erasure.org == org))
 }
 
-pub(crate) fn of_request(reading: &dyn Reading, org: OrgId, digest: &RequestDigest) -> Result<Option<Erasure>> {
+pub(crate) fn of_request(
+    reading: &dyn Reading,
+    org: OrgId,
+    digest: &RequestDigest,
+) -> Result<Option<Erasure>> {
     match keys::find_request(reading, org.as_bytes(), digest)? {
         Some(id) => find(reading, org, ErasureId::from_bytes(id)),
         None => Ok(None),

@@ -1,8 +1,8 @@
 //! What is counted for a UTC day: mails of an organization and of a reader, and requests to confirm.
 
+use super::reader::reader_of;
 use crate::Quota;
 use crate::operations::transaction::{ReadingExt, statements, values};
-use super::reader::reader_of;
 use crate::operations::{Reading, Result, Transaction};
 use aldaba_delivery::{AppId, OrgId, Timestamp};
 

@@ -4,8 +4,8 @@ use super::search::{self, ExpiredItem, SettledPosition};
 use super::{Removal, Removed};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, erasure, gate, health, keys, mail,
-    message, replay, statistics, token,
+    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, erasure, gate, health, keys,
+    mail, message, replay, statistics, token,
 };
 use crate::{RemovedCounts, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};

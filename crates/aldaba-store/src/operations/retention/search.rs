@@ -6,7 +6,9 @@ use crate::operations::{
     Reading, Result, Statement, alert, application, audit, erasure, gate, keys, replay, statistics, token,
 };
 use crate::{Hour, KeptEndpoint, PortalExpiry, RemovedCredential, RetentionBudget, Seq};
-use aldaba_delivery::{AlertId, AppId, AuditId, EndpointId, ErasureId, GateKey, MessageId, ReplayId, Timestamp};
+use aldaba_delivery::{
+    AlertId, AppId, AuditId, EndpointId, ErasureId, GateKey, MessageId, ReplayId, Timestamp,
+};
 
 /// The position of a settled delivery in the order of the ends. Two deliveries never share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

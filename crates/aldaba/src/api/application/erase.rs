@@ -44,7 +44,8 @@ async fn erase(
     let erasable = api.ask(&caller).erasable(&key).await?;
     if body.dry_run == Some(true) {
         let counted = api.engine.count_erasure(erasable.app).await?;
-        let ErasedCounts { messages, deliveries, attempts, endpoints, audit: audit_rows, .. } = counted.counts;
+        let ErasedCounts { messages, deliveries, attempts, endpoints, audit: audit_rows, .. } =
+            counted.counts;
         let at_least = counted.at_least;
         let answer = ErasureCountView { messages, deliveries, attempts, endpoints, audit_rows, at_least };
         return Ok(json::answer(StatusCode::OK, &answer));
@@ -70,7 +71,13 @@ pub(crate) fn render(erasure: &Erasure) -> impl Shows<BackgroundTask> + use<> {
         ErasureState::Running => "running",
         ErasureState::Finished => "finished",
     };
-    BackgroundTaskView { id: Text(erasure.id), status, task: TASK, updated_at: Moment(erasure.updated_at), data }
+    BackgroundTaskView {
+        id: Text(erasure.id),
+        status,
+        task: TASK,
+        updated_at: Moment(erasure.updated_at),
+        data,
+    }
 }
 
 /// The part of the messages' time that is removed, from 0 to 1.

@@ -8,7 +8,9 @@ use crate::metrics::Refusal;
 use aldaba_api::value::Shows;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
-use aldaba_store::{ApiKey, Erasure, Error as StoreError, NewMail, OrderingObstacle, QuotaOf, Replay, Source};
+use aldaba_store::{
+    ApiKey, Erasure, Error as StoreError, NewMail, OrderingObstacle, QuotaOf, Replay, Source,
+};
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};

@@ -80,7 +80,8 @@ pub(super) struct EndpointLine<'a> {
 
 /// The values of headers, or what stands for them. The API shows no value of a sensitive one either.
 pub(super) fn header_values(headers: &EndpointHeaders, secrets: Secrets) -> BTreeMap<&str, &str> {
-    let shown = headers.shown().map(|(name, value)| (name, if secrets == Secrets::Shown { value } else { MASK }));
+    let shown =
+        headers.shown().map(|(name, value)| (name, if secrets == Secrets::Shown { value } else { MASK }));
     shown.chain(headers.sensitive().map(|name| (name, MASK))).collect()
 }
 

@@ -34,7 +34,11 @@ pub(super) fn routes() -> Vec<Route> {
             .named("v1.application.export", "Exports an application with its messages, as lines of JSON")
             .query("after", Form::Moment, "Only messages that were accepted from this moment on")
             .query("before", Form::Moment, "Only messages that were accepted before this moment")
-            .query("secrets", Form::Boolean, "With signing secrets and the values of headers; false if not given")
+            .query(
+                "secrets",
+                Form::Boolean,
+                "With signing secrets and the values of headers; false if not given",
+            )
             .streams_lines(),
     ]
 }

@@ -78,7 +78,9 @@ impl Export {
         let mut writer = Writer { sender, piece: Vec::new(), summary: Summary::default() };
         match self.write(&mut writer).await {
             Ok(()) => {}
-            Err(Stopped::ClientGone) => tracing::info!(app = %self.app, "an export ended: its client is gone"),
+            Err(Stopped::ClientGone) => {
+                tracing::info!(app = %self.app, "an export ended: its client is gone");
+            }
             Err(Stopped::Failed(why)) => {
                 tracing::warn!(app = %self.app, why, "an export was cut off");
                 let _ = writer.sender.send(Err(io::Error::other(why))).await;
@@ -164,7 +166,9 @@ impl Export {
                     Exported::Message(message) => {
                         writer.summary.messages += 1;
                         writer.line("message", &MessageLine::from(&**message))?;
-                        if event_types.len() < MAX_EVENT_TYPES && !event_types.contains(&*message.content.event_type) {
+                        if event_types.len() < MAX_EVENT_TYPES
+                            && !event_types.contains(&*message.content.event_type)
+                        {
                             event_types.insert(message.content.event_type.to_string());
                         }
                     }
