@@ -134,7 +134,7 @@ contract! {
             read erasures(query: ErasuresQuery) -> Vec<Erasure> = |reading| erasure::list(reading, query);
 
             /// Those of all organizations, in the order they were made.
-            read running_erasures() -> Vec<Erasure> = |reading| erasure::running(reading);
+            background_read running_erasures() -> Vec<Erasure> = |reading| erasure::running(reading);
 
             /// An application of an organization, a deleted one too.
             read erasable(org: OrgId, app: AppId) -> Option<Erasable> = |reading| erasure::erasable(reading, org, app);

@@ -23,6 +23,7 @@ pub(super) fn erase(eraser: &mut Eraser<'_>) -> Result<PartEnd> {
         }
     }
     let (tx, org, app) = (eraser.tx, eraser.erasure.org, eraser.erasure.app);
+    eraser.counters.forget_application(app);
     let mut others = notice::forget_of_application(tx, eraser.numbers, org, app)?;
     others += quota::forget(tx, app.as_bytes())?;
     others += gate::remove_of_application(tx, org, app)?;

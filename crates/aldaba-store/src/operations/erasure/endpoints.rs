@@ -32,6 +32,7 @@ fn one(eraser: &mut Eraser<'_>, endpoint: EndpointId, url: &str, owner: Option<S
             return Ok(1);
         }
     }
+    eraser.counters.forget_endpoint(endpoint);
     let (tx, org) = (eraser.tx, eraser.erasure.org);
     health::forget_changes(tx, endpoint)?;
     mail::forget_endpoint(tx, endpoint)?;

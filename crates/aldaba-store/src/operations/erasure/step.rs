@@ -2,7 +2,7 @@
 
 use super::{ONE, application, audit_rows, content, endpoints, keep_progress};
 use crate::operations::transaction::{ReadingExt, values};
-use crate::operations::{BULK_SLICE, Batch, Numbers, Result, Slice, Transaction};
+use crate::operations::{BULK_SLICE, Batch, Counters, Numbers, Result, Slice, Transaction};
 use crate::{Erasure, ErasureState, ErasureStep, ErasureStepped};
 
 /// Rows that are read, and removed, between two looks at the clock.
@@ -23,6 +23,7 @@ pub(super) enum PartEnd {
 pub(super) struct Eraser<'a> {
     pub tx: &'a dyn Transaction,
     pub numbers: &'a mut Numbers,
+    pub counters: &'a mut Counters,
     pub slice: Slice<'a>,
     pub erasure: Erasure,
     pub step: &'a ErasureStep,
@@ -39,7 +40,14 @@ pub(crate) fn step(batch: &mut Batch<'_>, step: &ErasureStep) -> Result<ErasureS
         let erasure = batch.tx.one(&ONE, values![step.id])?;
         return Ok(ErasureStepped { erasure, waits: false, took: slice.took() });
     };
-    let mut eraser = Eraser { tx: batch.tx, numbers: &mut *batch.numbers, slice, erasure, step };
+    let mut eraser = Eraser {
+        tx: batch.tx,
+        numbers: &mut *batch.numbers,
+        counters: &mut *batch.counters,
+        slice,
+        erasure,
+        step,
+    };
     eraser.erasure.updated_at = step.now;
     let end = eraser.run()?;
     if end == PartEnd::Done {
