@@ -1,7 +1,7 @@
 //! One call of the API: the request, its retries, and the meaning of the answer.
 
 use crate::retry::{CallProgress, Failed, Repeat};
-use crate::transport::HttpResponse;
+use crate::transport::{HttpResponse, OpenAnswer};
 use crate::{Client, Error, clock};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
@@ -117,6 +117,16 @@ impl Call {
     /// Makes the call and ignores the body of the answer.
     pub(crate) async fn done(self, client: &Client) -> Result<(), Error> {
         self.made(client).await.map(drop)
+    }
+
+    /// Makes the call and reads the head of the answer. The call is not repeated.
+    pub(crate) async fn opened(self, client: &Client) -> Result<OpenAnswer, Error> {
+        let request = self.request(client, None)?;
+        let limit = client.retries.time_for_one(Duration::ZERO);
+        match client.shared.transport.open(request, limit).await.map_err(|failed| failed.error)? {
+            Ok(answer) => Ok(answer),
+            Err(answer) => Err(refusal(&answer, &client.shared.token)),
+        }
     }
 
     async fn made(self, client: &Client) -> Result<HttpResponse, Error> {

@@ -87,6 +87,50 @@ impl Transport {
     }
 }
 
+/// An answer of which only the head is read.
+#[derive(Debug)]
+pub(crate) struct OpenAnswer {
+    body: Incoming,
+}
+
+impl OpenAnswer {
+    /// The next piece; `None`: the answer is complete. The limit is for this piece alone.
+    pub(crate) async fn piece(&mut self, limit: Duration) -> Result<Option<Bytes>, Error> {
+        loop {
+            let frame = tokio::time::timeout(limit, self.body.frame());
+            let frame = frame.await.map_err(|_| Error::Timeout { after: limit })?;
+            let Some(frame) = frame else { return Ok(None) };
+            let broke_off = |cause: hyper::Error| Error::Unreachable {
+                detail: format!("the answer broke off: {}", innermost(&cause)),
+            };
+            if let Ok(data) = frame.map_err(broke_off)?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+impl Transport {
+    /// Makes the request and reads the head of the answer within the limit; a refusal is read as a whole.
+    pub(crate) async fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Result<OpenAnswer, HttpResponse>, Failed> {
+        let exchange = async {
+            let response = self.pool.request(request).await.map_err(|cause| not_sent(&cause))?;
+            let (parts, body) = response.into_parts();
+            if parts.status.is_success() {
+                return Ok(Ok(OpenAnswer { body }));
+            }
+            let (body, _) = read(body, MAX_REFUSAL_BYTES).await.map_err(|cause| broken(innermost(&cause)))?;
+            Ok(Err(HttpResponse { status: parts.status, headers: parts.headers, body }))
+        };
+        let late = |_| Failed { error: Error::Timeout { after: limit }, maybe_done: true };
+        tokio::time::timeout(limit, exchange).await.map_err(late)?
+    }
+}
+
 /// Reads at most `most` bytes, and says whether that is all.
 async fn read(mut body: Incoming, most: usize) -> hyper::Result<(Bytes, bool)> {
     let mut read = BytesMut::new();

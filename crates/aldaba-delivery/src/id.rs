@@ -54,6 +54,8 @@ id_kinds! {
     AttemptKind, AttemptId, "atmpt_";
     /// A replay of messages. Clients of background tasks expect this prefix.
     ReplayKind, ReplayId, "qtask_";
+    /// An erasure of an application: a background task, as a replay is.
+    ErasureKind, ErasureId, "qtask_";
     /// An API key of an organization or of one of its applications.
     ApiKeyKind, ApiKeyId, "key_";
     /// One row of the audit log.

@@ -37,8 +37,8 @@ pub use filter::{Filter, FilterError};
 pub use gate::{Gate, GateAdmission, GateKey, GateScope, Origin};
 pub use health::{Availability, Health, HealthStatus};
 pub use id::{
-    AlertId, ApiKeyId, AppId, AttemptId, AuditId, EndpointId, EventTypeId, Id, IdError, IdKind, MessageId,
-    OrgId, RefusalId, ReplayId, SourceId,
+    AlertId, ApiKeyId, AppId, AttemptId, AuditId, EndpointId, ErasureId, EventTypeId, Id, IdError, IdKind,
+    MessageId, OrgId, RefusalId, ReplayId, SourceId,
 };
 pub use language::Language;
 pub use operator_actions::TurnedOff;

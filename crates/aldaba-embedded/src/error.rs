@@ -231,6 +231,7 @@ impl From<ChangeError> for Error {
             ChangeError::TooMany
             | ChangeError::TooManyAddresses
             | ChangeError::TooManyReplays
+            | ChangeError::TooManyErasures
             | ChangeError::TooManyKeys
             | ChangeError::TooManyApiKeys
             | ChangeError::TooManyRevocations(_)

@@ -47,8 +47,8 @@ pub use engine::{
 };
 pub use entropy::{Entropy, SystemEntropy};
 pub use housekeeping::{
-    Background, CLOCK_SETTING, ClockRecord, ClockState, ClockTrust, OPERATIONAL_EVENTS, RetentionOptions,
-    management,
+    Background, CLOCK_SETTING, ClockRecord, ClockState, ClockTrust, ErasureCount, OPERATIONAL_EVENTS,
+    RetentionOptions, management,
 };
 pub use inbound::{
     ForwardedHeaders, HeaderCondition, HmacSettings, InboundError, InboundEvent, InspectedRequest,

@@ -103,6 +103,10 @@ pub enum Sabotage {
     MixNews,
     /// Attempts are not added to the counters of their minute: counters.
     LoseCounts,
+    /// An erasure leaves event ids behind: erasure.
+    KeepEventIds,
+    /// An erasure removes the deliveries of others, too: erasure.
+    EraseOthers,
     /// Messages of a later commit are not added to the count of their day: quotas.
     LoseQuotas,
     /// What a later commit counts as delivered is not added to the minute of the organization: organizations.
@@ -124,6 +128,16 @@ impl Sabotage {
                 "key = ?3 AND (kind <> 0 OR EXISTS (SELECT 1 FROM message WHERE app = owner AND id = resource))",
             )],
             Self::LookThenStore => &[(FIND_KEY, KEY, "key = ?3 AND kind <> 0")],
+            Self::KeepEventIds => &[(
+                "SELECT kind, key FROM unique_key WHERE owner = ?1",
+                "owner = ?1",
+                "owner = ?1 AND kind <> 0",
+            )],
+            Self::EraseOthers => &[(
+                "SELECT seq FROM delivery WHERE message = ?1 ORDER BY seq LIMIT ?2",
+                "message = ?1",
+                "(message = ?1 OR state = 1)",
+            )],
             Self::ForgetDue => &[(
                 ANY,
                 "retries = retries + ?3, due_at = ?4",

@@ -83,7 +83,8 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     process.sleep_until(START + 2 * MINUTE).await;
     let restarted = engine.restarted_tasks();
     let names: Vec<_> = restarted.iter().map(|task| task.name).collect();
-    let expected = ["alerts", "clock-watch", "due-times", "operational-webhooks", "orphans", "places"];
+    let expected =
+        ["alerts", "clock-watch", "due-times", "erasures", "operational-webhooks", "orphans", "places"];
     assert_eq!(names, [&expected[..], &["retention", "stop-dates", "store-watch", "sweep"]].concat());
     assert!(
         matches!(state(&engine, &taken).await, DeliveryState::Delivered { .. }),
@@ -109,7 +110,7 @@ async fn a_background_task_that_panics_is_restarted_and_seen_until_it_has_run_we
     let ended = state(&engine, &left).await;
     assert!(matches!(ended, DeliveryState::Dead { reason: Reason::Cancelled, .. }), "{ended:?}");
     assert!(engine.restarted_tasks().iter().any(|task| task.name == "key-uses"));
-    assert_eq!(engine.restarted_tasks().len(), 11, "they have not run well for long enough");
+    assert_eq!(engine.restarted_tasks().len(), 12, "they have not run well for long enough");
 
     process.sleep_until(START + 33 * MINUTE).await;
     assert_eq!(engine.restarted_tasks(), []);

@@ -98,7 +98,7 @@ response! {
         required id: String;
         /// How far it is.
         required status: TaskStatus = text();
-        /// What it is: `endpoint.recover`, `endpoint.replay` or `endpoint.bulk-replay`.
+        /// What it is: `endpoint.recover`, `endpoint.replay`, `endpoint.bulk-replay` or `application.erase`.
         required task: String;
         /// When its status was last seen to change.
         required updated_at: Timestamp = moment();

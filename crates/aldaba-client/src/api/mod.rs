@@ -12,6 +12,7 @@ mod dispatches;
 mod endpoint_keys;
 mod endpoints;
 mod event_types;
+mod exports;
 mod health;
 mod hosts;
 mod jobs;
@@ -31,19 +32,20 @@ pub use aldaba_api::{
     BackgroundTask, BulkReplay, CancelMessages, Certificate, CheckState, ClockHealth, ClockStatus, Condition,
     CreatedApiKey, Delivery, DeliveryState, Destination, Discard, Discarded, Dispatch, DispatchStatus,
     Endpoint, EndpointHeaders, EndpointHealth, EndpointMessage, EndpointPatch, EndpointStats, EndpointStatus,
-    EndpointUpdate, EventType, EventTypePatch, EventTypeStats, EventTypeUpdate, ExpireTokens, FieldChange,
-    HeaderCondition, HeadersPatch, Health, HealthChange, Host, HostScope, Identity, ImportOpenApi,
-    ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd, JobRecord, JobStatus, KeySet,
-    LastError, Liveness, Message, MessageSearch, MutualTls, NewApiKey, NewApplication, NewBatch, NewDispatch,
-    NewEndpoint, NewEventType, NewMessage, NewPolicy, NewPortalAccess, NewProfile, NewSource, OnExhausted,
-    Ordering, PartHealth, PartStatus, PlannedAttempt, Policy, PolicyEndpointFails, PolicyGate, PolicyJitter,
-    PolicyLimit, PolicyProbe, PolicyRedirects, PolicyRetention, PolicyRetryAfter, PolicySchedule,
-    PolicyTimeouts, PolicyUpdate, PortalAccess, Precheck, Prechecked, Previewed, Profile, ProfileSignature,
-    ProfileUpdate, PublicKey, RawPayload, Readiness, ReadinessCheck, ReadyStatus, Released, Replay,
-    ReplayCount, Resent, RestartingTask, Resume, Resumed, RetentionOfDead, RetentionOfDelivered,
-    RotateSecret, Scope, SendExample, SetHeaders, SigningSecret, Source, SourceAnswer, SourceCounters,
-    SourceEvent, SourceEventStatus, SourcePatch, SourceRefusal, Status, TaskStatus, Throttling,
-    ThrottlingStatus, TokensHealth, TokensStatus, TransformationsParams, Trigger, WhenDisabled, Whoami,
+    EndpointUpdate, Erase, ErasureCount, EventType, EventTypePatch, EventTypeStats, EventTypeUpdate,
+    ExpireTokens, FieldChange, HeaderCondition, HeadersPatch, Health, HealthChange, Host, HostScope,
+    Identity, ImportOpenApi, ImportedEventType, ImportedEventTypes, ImportedOpenApi, IngestUrl, JobEnd,
+    JobRecord, JobStatus, KeySet, LastError, Liveness, Message, MessageSearch, MutualTls, NewApiKey,
+    NewApplication, NewBatch, NewDispatch, NewEndpoint, NewEventType, NewMessage, NewPolicy, NewPortalAccess,
+    NewProfile, NewSource, OnExhausted, Ordering, PartHealth, PartStatus, PlannedAttempt, Policy,
+    PolicyEndpointFails, PolicyGate, PolicyJitter, PolicyLimit, PolicyProbe, PolicyRedirects,
+    PolicyRetention, PolicyRetryAfter, PolicySchedule, PolicyTimeouts, PolicyUpdate, PortalAccess, Precheck,
+    Prechecked, Previewed, Profile, ProfileSignature, ProfileUpdate, PublicKey, RawPayload, Readiness,
+    ReadinessCheck, ReadyStatus, Released, Replay, ReplayCount, Resent, RestartingTask, Resume, Resumed,
+    RetentionOfDead, RetentionOfDelivered, RotateSecret, Scope, SendExample, SetHeaders, SigningSecret,
+    Source, SourceAnswer, SourceCounters, SourceEvent, SourceEventStatus, SourcePatch, SourceRefusal, Status,
+    TaskStatus, Throttling, ThrottlingStatus, TokensHealth, TokensStatus, TransformationsParams, Trigger,
+    WhenDisabled, Whoami,
 };
 pub use alerts::*;
 pub use api_keys::*;
@@ -56,6 +58,7 @@ pub use destinations::*;
 pub use dispatches::*;
 pub use endpoints::*;
 pub use event_types::*;
+pub use exports::*;
 pub use hosts::*;
 pub use jobs::*;
 pub use messages::*;

@@ -86,6 +86,8 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "EndpointStatsOut" => EndpointStats,
         "EndpointThrottleRateStatusOut" => Throttling,
         "EndpointUpdate" => EndpointUpdate,
+        "EraseIn" => Erase,
+        "ErasureCountOut" => ErasureCount,
         "EventExampleIn" => SendExample,
         "EventTypeFromOpenApi" => ImportedEventType,
         "EventTypeImportOpenApiIn" => ImportOpenApi,
@@ -178,6 +180,7 @@ fn queries() -> BTreeMap<&'static str, BTreeSet<String>> {
     let mut queries = table! {
         "v1.alert.list" => AlertFilter,
         "v1.api-key.list" => Ordered,
+        "v1.application.export" => ExportOptions,
         "v1.application.list" => Ordered,
         "v1.application.stats.attempts" => AttemptStatsFilter,
         "v1.audit.list" => AuditFilter,

@@ -25,6 +25,7 @@ async fn every_operation_of_the_document_is_reached_by_a_method() {
     settings(&client).await;
     operational(&client).await;
     sources(&client).await;
+    customer_data(&client).await;
     access(&client).await;
     let document = document::read(server.address).await;
     let of = |seen: &Seen| {
@@ -406,6 +407,23 @@ async fn sources(client: &Client) {
     assert_ne!(endpoint.rotate_secret(&RotateSecret::default()).await.unwrap(), secret);
     endpoint.delete().await.unwrap();
     source.delete().await.unwrap();
+}
+
+async fn customer_data(client: &Client) {
+    client.applications().create(&NewApplication::with_uid("Leaving", "leaving")).await.unwrap();
+    let app = client.app("leaving");
+    let sent = app.messages().send(&NewMessage::new("invoice.paid", json!({"invoice": 1}))).await.unwrap();
+    let mut export = app.export(&ExportOptions::default()).await.unwrap();
+    let mut lines = Vec::new();
+    while let Some(line) = export.line().await.unwrap() {
+        lines.push(serde_json::from_slice::<serde_json::Value>(&line).unwrap());
+    }
+    assert_eq!(lines[2]["id"], json!(sent.id));
+    assert_eq!(lines.last().unwrap()["complete"], true);
+    assert_eq!(app.count_erase().await.unwrap().messages, 1);
+    let task = app.erase().await.unwrap();
+    assert_eq!(task.task, "application.erase");
+    assert!(app.get().await.unwrap_err().is_not_found());
 }
 
 async fn access(client: &Client) {

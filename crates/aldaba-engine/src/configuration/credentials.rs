@@ -59,6 +59,7 @@ impl CredentialsInvalidation {
             change,
             Change::DeleteApplication { .. }
                 | Change::DeleteSource { .. }
+                | Change::StartErasure { .. }
                 | Change::CreateApiKey { .. }
                 | Change::RenameApiKey { .. }
                 | Change::RevokeApiKey { .. }
@@ -74,6 +75,10 @@ impl CredentialsInvalidation {
             Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } => {
                 keys.remove_of(app);
                 applications.remove(app);
+            }
+            Change::StartErasure { erasure, .. } => {
+                keys.remove_of(erasure.app);
+                applications.remove(erasure.app);
             }
             Change::CreateApiKey { key, .. } => keys.put(key),
             Change::RenameApiKey { id, name, .. } => keys.rename(id, name),

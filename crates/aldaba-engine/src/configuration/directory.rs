@@ -9,6 +9,7 @@ mod applications;
 mod change;
 mod credentials;
 mod endpoints;
+mod erasing;
 mod error;
 mod event_types;
 mod expunge;
@@ -40,7 +41,7 @@ use crate::replaying::Replays;
 use crate::scheduling::Inbox;
 use crate::{Clock, ClockTrust, Entropy, EventTypes, Policies, Profiles, SourceCache, SourceCounters};
 use aldaba_delivery::{AppId, Timestamp};
-use aldaba_store::{Actor, ApplicationRef, Error, RequestDigest, Store, Tenant};
+use aldaba_store::{Actor, ApplicationRef, Erasure, Error, RequestDigest, Store, Tenant};
 use change::ChangeOutcome;
 use std::fmt;
 use std::ops::Deref;
@@ -125,6 +126,8 @@ pub struct DirectoryCore {
     pub(crate) entries: Entries,
     /// Receives deleted applications, whose pending deliveries are ended.
     pub(crate) orphans: mpsc::UnboundedSender<AppId>,
+    /// Receives erasures that were started.
+    pub(crate) erasures: mpsc::UnboundedSender<Erasure>,
     pub(crate) idempotency_kept: Duration,
     pub(crate) filter_budgets: FilterBudgets,
     pub(crate) source_cache: SourceCache,

@@ -30,7 +30,8 @@ use crate::replaying::{ManualAttempt, NewResend, ResendError, Resender};
 use crate::scheduling::{HeldList, Inbox};
 use crate::traces::TraceExport;
 use crate::{
-    CertificateExpiries, Clock, ClockState, EventTypes, MailOptions, NewApplication, Policies, Profiles, Tracer, Vault,
+    CertificateExpiries, Clock, ClockState, EventTypes, MailOptions, NewApplication, Policies, Profiles,
+    Tracer, Vault,
 };
 use aldaba_delivery::AppId;
 use aldaba_delivery::alert::AlertRule;

@@ -9,6 +9,7 @@ use crate::configuration::{DirectoryAccess, DirectoryCore, FilterBudgets, Tenant
 use crate::delivering::ContentBudget;
 use crate::delivering::Sender;
 use crate::housekeeping::DueTimes;
+use crate::housekeeping::Erasures;
 use crate::housekeeping::Orphans;
 use crate::housekeeping::Retention;
 use crate::housekeeping::background::Background;
@@ -95,6 +96,7 @@ impl Engine {
         let background = Background::new(clock.clone());
         let kept = options.idempotency_kept;
         let (orphaned, deleted) = mpsc::unbounded_channel();
+        let (erasing, started) = mpsc::unbounded_channel();
         let entries = Entries::new(clock.clone(), entropy.clone());
         let replays = Replays::new(
             store.clone(),
@@ -125,7 +127,8 @@ impl Engine {
             listeners: listeners.clone(),
             credentials: credentials.clone(),
             entries: entries.clone(),
-            orphans: orphaned,
+            orphans: orphaned.clone(),
+            erasures: erasing,
             idempotency_kept: kept,
             filter_budgets: FilterBudgets::default(),
             source_cache: sources.source_cache.clone(),
@@ -261,6 +264,14 @@ impl Engine {
             listeners,
             background: background.clone(),
         };
+        let erasures = Erasures {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            credentials: credentials.clone(),
+            orphans: orphaned,
+            started,
+        };
         let orphans = Orphans { store: store.clone(), clock: clock.clone(), inbox: inbox.clone(), deleted };
         let clock_watch = ClockWatch { store: store.clone(), trust, interval: options.clock_record_interval };
         let statistics = Statistics::new(store.live_counts(), clock.clone());
@@ -296,6 +307,7 @@ impl Engine {
         });
         background.start(retention);
         background.start(orphans);
+        background.start(erasures);
         background.start(expirer);
         background.start(uses.clone());
         background.start(operational);

@@ -5,6 +5,7 @@
 //! | `dispatcher` | owns the lanes | not restarted: the engine has failed, and the process ends; what was accepted is on disk |
 //! | `retention` | removes data whose retention period is over | a new round |
 //! | `orphans` | ends the pending deliveries of deleted applications | walks all deleted applications again |
+//! | `erasures` | removes everything of applications that are erased | each goes on where its last commit left it |
 //! | `stop-dates` | ends deliveries past their stop date | walks all endpoints again |
 //! | `places` | gives deliveries of ordered endpoints their sequence numbers | searches for all of them again |
 //! | `due-times` | corrects due times that a wrong clock has stored | walks them all again |

@@ -15,6 +15,7 @@ pub mod alerts;
 mod configuration;
 mod delivering;
 pub mod endings;
+pub mod erasing;
 pub mod expunging;
 pub mod mail;
 pub mod notices;
@@ -254,6 +255,10 @@ macro_rules! conformance_tests {
             lists::one_attempt_is_found_with_its_message_only,
             lists::attempts_of_a_message_are_filtered_by_endpoint,
             lists::messages_of_an_endpoint_come_once_with_how_far_they_have_come,
+            erasing::an_erasure_removes_everything_of_its_application_and_nothing_of_another,
+            erasing::an_erasure_leaves_what_waits_and_goes_on_once_it_has_ended,
+            erasing::an_application_is_erased_once_and_a_deleted_one_can_be_erased,
+            erasing::an_export_has_each_message_with_its_deliveries_and_attempts_once,
             expunging::an_expunged_payload_is_gone_and_its_message_stays,
             expunging::an_expunged_response_is_gone_and_its_attempt_stays,
             expunging::a_replay_passes_over_what_has_no_payload,

@@ -240,6 +240,7 @@ impl Change {
                 Some(endpoint.app)
             }
             Self::StartReplay { replay, .. } => Some(replay.app),
+            Self::StartErasure { erasure, .. } => Some(erasure.app),
             Self::CreateSource { source, .. }
             | Self::UpdateSource { source, .. }
             | Self::RotateSourceToken { source, .. } => Some(source.app),
@@ -250,6 +251,7 @@ impl Change {
             | Self::ExpungeMessage { app, .. }
             | Self::ExpungeAttempt { app, .. }
             | Self::GrantPortalAccess { app }
+            | Self::NoteExport { app }
             | Self::EndPortalTokens { app, .. }
             | Self::DeleteSource { app, .. } => Some(*app),
             _ => None,
@@ -308,6 +310,8 @@ impl Change {
             Self::PutSetting { .. } => action("setting.put", &""),
             Self::Reschedule { .. } => action("delivery.reschedule", &""),
             Self::SequenceDue { .. } => action("delivery.place", &""),
+            Self::StartErasure { erasure, .. } => action("application.erase", &erasure.app),
+            Self::NoteExport { app } => action("application.export", app),
             Self::GrantPortalAccess { app } => action("portal_access.create", app),
             Self::EndPortalTokens { app, .. } => action("portal_access.expire", app),
             Self::RevokeToken { .. } => action("token.revoke", &""),

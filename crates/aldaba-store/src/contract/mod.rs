@@ -40,8 +40,10 @@ mod credentials;
 mod deliveries;
 mod directory;
 mod dispatch;
+mod erasure;
 mod error;
 mod event_type;
+mod export;
 pub(crate) mod health;
 mod history;
 mod lanes;
@@ -71,8 +73,13 @@ pub use directory::{
     OrderingObstacle, OwnPolicy, OwnProfile, Recovery, Rescheduled, ResourceKey, Subscription, Tenant,
 };
 pub use dispatch::{Dispatch, DispatchKind, DispatchState, Dispatches, DispatchesQuery};
+pub use erasure::{
+    Erasable, ErasedCounts, Erasure, ErasureCount, ErasureState, ErasureStep, ErasureStepped, Erasures,
+    ErasuresQuery,
+};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeChange, EventTypeWrite};
+pub use export::{ExportCursor, ExportPage, ExportQuery, Exported, Exports};
 pub use health::{HEALTH_CHANGES_KEPT, HealthChange, HealthChangeNumber, LastError};
 pub use history::{
     Attempt, AttemptScope, AttemptsQuery, DeliveryState, DeliveryStatus, History, Order, Page, Trigger,
@@ -144,6 +151,8 @@ pub trait Store:
     + Dispatches
     + Sources
     + Replays
+    + Erasures
+    + Exports
     + Statistics
     + OrganizationStatistics
     + Retention

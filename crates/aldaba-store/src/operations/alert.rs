@@ -52,6 +52,8 @@ statements! {
     OLDEST = "SELECT id, resolved_at FROM alert WHERE org = ?1 AND resolved_at IS NOT NULL
         ORDER BY resolved_at, id LIMIT ?2";
     REMOVE = "DELETE FROM alert WHERE id = ?1 AND resolved_at IS NOT NULL";
+    IDS_OF_APPLICATION = "SELECT id FROM alert WHERE app = ?1 AND app IS NOT NULL ORDER BY id LIMIT ?2";
+    REMOVE_ANY = "DELETE FROM alert WHERE id = ?1";
 }
 
 fn page(which: &str, direction: &str) -> String {
@@ -242,6 +244,15 @@ pub(crate) fn resolve_of_endpoint(tx: &dyn Transaction, endpoint: EndpointId, at
 /// The application is gone.
 pub(crate) fn resolve_of_application(tx: &dyn Transaction, app: AppId, at: Timestamp) -> Result<()> {
     tx.execute(&RESOLVE_APPLICATION, values![app, at]).map(drop)
+}
+
+/// Removes some of the alerts of an application, and returns how many.
+pub(crate) fn remove_of_application(tx: &dyn Transaction, app: AppId, limit: usize) -> Result<usize> {
+    let ids: Vec<AlertId> = tx.all(&IDS_OF_APPLICATION, values![app, limit])?;
+    for id in &ids {
+        tx.execute(&REMOVE_ANY, values![id])?;
+    }
+    Ok(ids.len())
 }
 
 pub(crate) fn one(reading: &dyn Reading, org: OrgId, id: AlertId) -> Result<Option<Alert>> {

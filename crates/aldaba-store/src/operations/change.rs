@@ -2,8 +2,8 @@
 //! error.
 
 use super::{
-    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, event_type, gate, health,
-    keys, mail, message, notice, policy, profile, replay, setting, source, token,
+    Batch, Result, alert, api_key, application, attempt, audit, delivery, endpoint, erasure, event_type,
+    gate, health, keys, mail, message, notice, policy, profile, replay, setting, source, token,
 };
 use crate::{ActorKind, AuditEntry, Change, Changed, IdempotencyKey};
 
@@ -79,6 +79,10 @@ fn make(batch: &mut Batch<'_>, change: &Change) -> Result<Changed> {
         Change::StartReplay { replay: new, idempotency } => {
             once(new.app.as_bytes(), idempotency, new.id.as_bytes(), &|| replay::create(tx, new))
         }
+        Change::StartErasure { erasure: new, source, idempotency } => {
+            once(new.org.as_bytes(), idempotency, new.id.as_bytes(), &|| erasure::start(tx, new, *source))
+        }
+        Change::NoteExport { app } => token::grant_portal_access(tx, *app),
         Change::CancelReplay { org, replay, at } => replay::cancel(tx, *org, *replay, *at),
         Change::ForgetNotices { org, notices } => notice::forget(tx, batch.numbers, *org, notices),
         Change::ExpungeMessage { app, message } => message::expunge(tx, *app, *message),

@@ -9,8 +9,10 @@ mod change;
 mod configuration;
 mod counting;
 mod delivering;
+pub(crate) mod erasure;
 #[cfg(feature = "simulation")]
 pub mod everything;
+pub(crate) mod export;
 pub(crate) mod mail;
 mod messages;
 mod monotonic;
@@ -143,6 +145,7 @@ fn apply_part(batch: &mut Batch<'_>, op: &Op) -> Result<OpOutcome> {
             let Batch { tx, numbers, counters, clock, .. } = batch;
             OpOutcome::StepReplay(replay::step(*tx, numbers, counters, clock, step)?)
         }
+        Op::StepErasure(step) => OpOutcome::StepErasure(erasure::step(batch, step)?),
         Op::SettleSetting(name, value) => OpOutcome::SettleSetting(setting::settle(batch.tx, name, value)?),
         Op::Discard(app, deliveries, entry) => {
             let discarded = delivery::discard(batch.tx, *app, deliveries)?;
@@ -173,7 +176,9 @@ pub fn statements() -> Vec<&'static Statement> {
         dispatch::statements(),
         due_times::statements(),
         endpoint::statements(),
+        erasure::all_statements(),
         event_type::statements(),
+        export::statements(),
         gate::statements(),
         health::statements(),
         keys::statements(),

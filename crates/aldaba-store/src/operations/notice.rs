@@ -1,9 +1,10 @@
 //! Notices: events that organizations want to hear of.
 
+use super::column::count;
 use super::transaction::{ReadingExt, statements, values};
 use super::{Numbers, Reading, Result, Transaction};
 use crate::{Changed, Notice, NoticeNumber};
-use aldaba_delivery::OrgId;
+use aldaba_delivery::{AppId, OrgId};
 
 statements! {
     COUNTS = "SELECT waiting, left_out FROM notice_count WHERE org = ?1";
@@ -13,6 +14,7 @@ statements! {
     INSERT = "INSERT INTO notice (seq, org, event, body) VALUES (?1, ?2, ?3, ?4)";
     REMOVE = "DELETE FROM notice WHERE seq = ?1 AND org = ?2";
     ORGANIZATIONS = "SELECT org FROM notice_count WHERE org > ?1 ORDER BY org LIMIT ?2";
+    OF_APPLICATION = "SELECT seq FROM notice WHERE org = ?1 AND body LIKE ?2 ORDER BY seq LIMIT ?3";
     OLDEST = "SELECT seq, event, body FROM notice WHERE org = ?1 ORDER BY seq LIMIT ?2";
 }
 
@@ -70,6 +72,21 @@ pub(crate) fn forget(
     }
     set_counts(tx, org, waiting, left_out)?;
     Ok(Changed::done())
+}
+
+/// Removes the notices about an application, which are told nobody any more.
+pub(crate) fn forget_of_application(
+    tx: &dyn Transaction,
+    numbers: &mut Numbers,
+    org: OrgId,
+    app: AppId,
+) -> Result<usize> {
+    let found: Vec<NoticeNumber> =
+        tx.all(&OF_APPLICATION, values![org, format!("%{app}%"), count(Notice::MAX_PENDING as usize)])?;
+    if !found.is_empty() {
+        forget(tx, numbers, org, &found)?;
+    }
+    Ok(found.len())
 }
 
 pub(crate) fn organizations(reading: &dyn Reading, after: Option<OrgId>, limit: usize) -> Result<Vec<OrgId>> {

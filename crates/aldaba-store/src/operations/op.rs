@@ -2,8 +2,9 @@
 
 use super::{Removal, Removed};
 use crate::{
-    Accept, Accepted, AuditEntry, Change, Changed, Done, Error, MailChange, MailChanged, ManualRecord,
-    PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped, RequestDigest, Seq, SumUp,
+    Accept, Accepted, AuditEntry, Change, Changed, Done, ErasureStep, ErasureStepped, Error, MailChange,
+    MailChanged, ManualRecord, PendingDelivery, Record, Recorded, ReopenEvent, ReplayStep, ReplayStepped,
+    RequestDigest, Seq, SumUp,
 };
 use aldaba_delivery::{AppId, EndpointId, MessageId, OrgId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,6 +52,7 @@ operations! {
     CountDuplicate(OrgId, Timestamp) -> ();
     Change(Box<Change>, Option<Arc<AuditEntry>>) -> Changed;
     StepReplay(ReplayStep) -> ReplayStepped;
+    StepErasure(ErasureStep) -> ErasureStepped;
     SettleSetting(&'static str, Vec<u8>) -> Vec<u8>;
     Discard(AppId, Vec<Seq>, Option<Arc<AuditEntry>>) -> usize;
     SumUp(SumUp) -> usize;
@@ -87,13 +89,29 @@ impl Op {
             Self::Change(..) | Self::SettleSetting(..) | Self::Discard(..) | Self::ChangeMails(_) => {
                 Class::Command
             }
-            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
+            Self::StepReplay(_) | Self::StepErasure(_) | Self::SumUp(_) | Self::Remove(_) => Class::Bulk,
         }
     }
 
     /// Whether it makes work that needs room on the disk later: what it opens makes results.
     pub fn makes_deliveries(&self) -> bool {
         matches!(self, Self::Accept(_) | Self::Reopen(_) | Self::StepReplay(_))
+    }
+
+    /// Whether what it deletes must not stay in free pages of the database.
+    pub fn overwrites_deleted(&self) -> bool {
+        match self {
+            Self::StepErasure(_) => true,
+            Self::Change(change, _) => matches!(
+                **change,
+                Change::ExpungeMessage { .. }
+                    | Change::ExpungeAttempt { .. }
+                    | Change::StartErasure { .. }
+                    | Change::DeleteApplication { .. }
+                    | Change::DeleteSource { .. }
+            ),
+            _ => false,
+        }
     }
 
     /// How much work it is. An event that goes to many endpoints is as many operations.
@@ -121,7 +139,7 @@ impl Op {
             | Self::CountDuplicate(..)
             | Self::SettleSetting(..) => 1,
             // However many rows it is about: its time bounds it.
-            Self::StepReplay(_) | Self::SumUp(_) | Self::Remove(_) => 1,
+            Self::StepReplay(_) | Self::StepErasure(_) | Self::SumUp(_) | Self::Remove(_) => 1,
         }
     }
 
@@ -153,7 +171,10 @@ impl Op {
                 _ => 0,
             },
             Self::Reopen(reopen) => size_of_val(&reopen.wanting[..]),
-            Self::FindAccepted(..) | Self::CountDuplicate(..) | Self::StepReplay(_) => 0,
+            Self::FindAccepted(..)
+            | Self::CountDuplicate(..)
+            | Self::StepReplay(_)
+            | Self::StepErasure(_) => 0,
             Self::SettleSetting(_, value) => value.len(),
             Self::Discard(_, deliveries, _) => size_of_val(&deliveries[..]),
             Self::SumUp(step) => size_of_val(&step.endpoints[..]),

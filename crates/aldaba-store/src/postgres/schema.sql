@@ -353,7 +353,31 @@ CREATE TABLE replay (
 CREATE INDEX replay_org ON replay (org, id);
 CREATE INDEX replay_running ON replay (id) WHERE state = 0;
 CREATE INDEX replay_app ON replay (app, id) WHERE state = 0;
+CREATE INDEX replay_of_application ON replay (app, id);
 CREATE INDEX replay_ended ON replay (updated_at, id) WHERE state > 0;
+
+CREATE TABLE erasure (
+    id         BYTEA  NOT NULL,
+    org        BYTEA  NOT NULL,
+    app        BYTEA  NOT NULL,
+    state      BIGINT NOT NULL,
+    messages   BIGINT NOT NULL,
+    deliveries BIGINT NOT NULL,
+    attempts   BIGINT NOT NULL,
+    endpoints  BIGINT NOT NULL,
+    others     BIGINT NOT NULL,
+    audit      BIGINT NOT NULL,
+    first      BYTEA,
+    reached    BYTEA,
+    audited    BYTEA,
+    entry      BYTEA  NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+CREATE INDEX erasure_org ON erasure (org, id);
+CREATE INDEX erasure_running ON erasure (app, id) WHERE state = 0;
+CREATE INDEX erasure_ended ON erasure (updated_at, id) WHERE state > 0;
 
 CREATE TABLE dead_letter (
     seq        BIGINT           NOT NULL,

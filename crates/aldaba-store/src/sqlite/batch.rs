@@ -4,7 +4,7 @@ use super::commits;
 use super::failure::describe;
 use super::reader::Reader;
 use super::transaction::SqliteTransaction;
-use super::types::Types;
+use super::types::{self, Types};
 use crate::operations::{
     self, Batch, BatchCounts, Counters, LiveCounts, Monotonic, Numbers, Op, OpOutcome, Result, Rules,
     TypeCounts, WriteCounts,
@@ -66,11 +66,30 @@ impl Database {
         isolates: bool,
         observer: &mut impl Observer,
     ) -> Result<Vec<Result<OpOutcome>>> {
+        let overwrites = ops.iter().any(Op::overwrites_deleted);
+        if overwrites {
+            set_overwriting(&self.connection, true);
+        }
+        let outcomes = self.commit(ops, isolates, observer);
+        if overwrites {
+            set_overwriting(&self.connection, false);
+        }
+        outcomes
+    }
+
+    fn commit(
+        &mut self,
+        ops: &[Op],
+        isolates: bool,
+        observer: &mut impl Observer,
+    ) -> Result<Vec<Result<OpOutcome>>> {
+        // What is counted of an application's attempts in memory must not come to disk after the application is gone.
+        let writes_all = ops.iter().any(|op| matches!(op, Op::StepErasure(_)));
         begin(&self.connection)?;
         let changes = self.connection.total_changes();
         let done = self
             .types
-            .write(&self.connection, &self.clock, false)
+            .write(&self.connection, &self.clock, writes_all)
             .and_then(|()| self.write_live(WriteCounts::Due))
             .and_then(|()| self.apply(ops, isolates, observer))
             .and_then(|done| Ok(commits::count(&self.connection, changes).map(|()| done)?))
@@ -111,6 +130,9 @@ impl Database {
         let apply = |op| {
             observer.before(&reader, op);
             let outcome = operations::apply(&mut batch, op)?;
+            if matches!(op, Op::Remove(_) | Op::StepErasure(_)) {
+                types::attempts_were_removed(&self.connection)?;
+            }
             if let Ok(outcome) = &outcome {
                 observer.after(&reader, op, outcome);
             }
@@ -137,6 +159,15 @@ impl Database {
 
     fn write_live(&self, when: WriteCounts) -> Result<()> {
         self.live.write(&SqliteTransaction::new(&self.connection), &self.clock, when)
+    }
+}
+
+/// Whether what is deleted is overwritten with zeros, also in pages that become free. It costs a read and a write of every page
+/// that a large value had, so that not everything is deleted so.
+fn set_overwriting(connection: &Connection, on: bool) {
+    let set = connection.pragma_update_and_check(None, "secure_delete", on, |_| Ok(()));
+    if let Err(error) = set {
+        tracing::warn!(error = describe(&error), "what is deleted may stay in free pages of the database");
     }
 }
 

@@ -4,9 +4,14 @@
 //! the fsync is tried again later, when the kernel may have dropped the pages. So the writer does
 //! it, between two commits, and an error of the disk ends the store.
 
+use super::connect;
 use crate::Error;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
+use std::time::Duration;
+
+/// How long the writer waits for readers before it empties a log that must start over.
+const MAX_READER_WAIT: Duration = Duration::from_millis(50);
 
 /// When to do it.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +19,8 @@ pub(super) struct Checkpoints {
     pages: u32,
     longest_log: u32,
     restart_at: u32,
+    /// The log holds pages that are to be forgotten.
+    must_start_over: bool,
 }
 
 /// What SQLite says about its log.
@@ -41,10 +48,20 @@ impl Checkpoints {
     /// `pages`: how many may be in the log only. `longest_log`: how many may be in it at all before
     /// the writer waits for the readers, so that it can start over.
     pub(super) fn new(pages: u32, longest_log: u32) -> Self {
-        Self { pages, longest_log, restart_at: longest_log }
+        Self { pages, longest_log, restart_at: longest_log, must_start_over: false }
+    }
+
+    /// An erasure is over: what it has removed stands in the log until that starts over.
+    pub(super) fn start_over(&mut self) {
+        self.must_start_over = true;
     }
 
     pub(super) fn after_commit(&mut self, connection: &Connection) -> Result<Log, Error> {
+        if self.must_start_over {
+            let log = truncate_soon(connection)?;
+            self.must_start_over = log.pages > 0;
+            return Ok(log);
+        }
         let mut log = state(connection)?;
         if log.pages - log.copied.min(log.pages) >= self.pages {
             log = run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
@@ -59,6 +76,14 @@ impl Checkpoints {
         }
         Ok(log)
     }
+}
+
+/// Empties the log, unless a read still needs it after a moment: then the next commit tries again.
+fn truncate_soon(connection: &Connection) -> Result<Log, Error> {
+    connection.busy_timeout(MAX_READER_WAIT)?;
+    let log = last(connection);
+    connection.busy_timeout(connect::BUSY_TIMEOUT)?;
+    log
 }
 
 /// At the end: everything into the database file, an empty log.

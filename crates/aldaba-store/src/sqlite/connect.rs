@@ -20,7 +20,7 @@ const LOG_FILE_BYTES: i64 = 96 << 20;
 /// More than the statements of this crate.
 const STATEMENTS: usize = 128;
 /// How long to wait for a lock that another program holds, such as a shell on the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn check_version() -> Result<(), OpenError> {
     match rusqlite::version_number() {

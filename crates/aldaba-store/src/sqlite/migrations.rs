@@ -51,6 +51,7 @@ const STEPS: &[&str] = &[
     include_str!("schema/0035_mail_reader.sql"),
     include_str!("schema/0036_observing.sql"),
     include_str!("schema/0037_mail_pace.sql"),
+    include_str!("schema/0038_erasure.sql"),
 ];
 
 /// How many steps a database has run, without changing it. One that this version does not know is refused.

@@ -102,6 +102,26 @@ impl Database {
         self.live.clone()
     }
 
+    /// The tables of which a row has these bytes in a value, or is a part of one; without those that keep what was removed.
+    pub fn tables_with(&self, bytes: &[u8]) -> Result<Vec<String>> {
+        let names =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'removed!_%' ESCAPE '!'
+            AND name <> 'expunged_payload' ORDER BY name";
+        let tables: Vec<String> = super::transaction::all(&mut self.connection.prepare(names)?, ())?;
+        let mut found = Vec::new();
+        for table in tables {
+            let mut columns =
+                self.connection.prepare(&format!("SELECT name FROM pragma_table_info('{table}')"))?;
+            let columns: Vec<String> = super::transaction::all(&mut columns, ())?;
+            let has = columns.iter().map(|column| format!("instr(CAST({column} AS BLOB), ?1)"));
+            let has = has.collect::<Vec<_>>().join(" OR ");
+            if self.connection.prepare(&format!("SELECT 1 FROM {table} WHERE {has}"))?.exists((bytes,))? {
+                found.push(table);
+            }
+        }
+        Ok(found)
+    }
+
     /// Runs SQL beside the operations, to make triggers or to change rows.
     pub fn tamper(&self, sql: &str) -> Result<()> {
         Ok(self.connection.execute_batch(sql)?)

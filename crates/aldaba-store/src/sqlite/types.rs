@@ -143,6 +143,12 @@ impl Types {
     }
 }
 
+/// Rows that come next may get the numbers of rows that were removed: those count as uncounted from here on.
+pub(super) fn attempts_were_removed(connection: &Connection) -> Result<()> {
+    connection.prepare_cached(COUNTED_AT_MOST)?.execute(())?;
+    Ok(())
+}
+
 /// The attempts that nobody has counted: they are the newest.
 const UNCOUNTED: &str = "
     SELECT endpoint.app, attempt.started_at, attempt.success, message.event_type FROM attempt
@@ -151,6 +157,8 @@ const UNCOUNTED: &str = "
     WHERE attempt.rowid > (SELECT value FROM total WHERE name = 'types_counted')";
 const COUNTED: &str =
     "UPDATE total SET value = (SELECT coalesce(max(rowid), 0) FROM attempt) WHERE name = 'types_counted'";
+const COUNTED_AT_MOST: &str = "UPDATE total SET value = (SELECT coalesce(max(rowid), 0) FROM attempt)
+    WHERE name = 'types_counted' AND value > (SELECT coalesce(max(rowid), 0) FROM attempt)";
 const ADD: &str = "
     INSERT INTO application_hour (app, hour, event_type, attempts, successes) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts, successes = successes + excluded.successes";

@@ -8,7 +8,7 @@ use super::queue::WriteQueue;
 use super::readers::{ReaderThreads, Readers};
 use super::watermark::Watermark;
 use crate::operations::{Op, OpOutcome};
-use crate::{Error, panic_message};
+use crate::{ErasureState, ErasureStepped, Error, panic_message};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,6 +60,9 @@ impl Writer {
             return true;
         }
         let outcomes = self.commit(&batch.ops);
+        if outcomes.iter().any(ends_erasure) {
+            self.checkpoints.start_over();
+        }
         for (reply, outcome) in batch.replies.into_iter().zip(outcomes) {
             reply.call(outcome);
         }
@@ -149,6 +152,14 @@ impl Writer {
         drop(self.lock);
         self.closed.send_replace(true);
     }
+}
+
+/// Whether an erasure is over with this: what it has removed must not stay in the log.
+fn ends_erasure(outcome: &Result<OpOutcome, Error>) -> bool {
+    let Ok(OpOutcome::StepErasure(ErasureStepped { erasure: Some(erasure), .. })) = outcome else {
+        return false;
+    };
+    erasure.state == ErasureState::Finished
 }
 
 /// What has been copied as a whole is in the database file for good, whatever becomes of the log.

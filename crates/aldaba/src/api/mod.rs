@@ -28,6 +28,7 @@ mod source;
 mod stats;
 
 pub(crate) use aldaba_delivery::nearest::nearest;
+pub(crate) use application::export::ExportPermits;
 pub(crate) use credentials::portal::PublicUrl;
 pub(crate) use endpoint::jwks::KeySets;
 pub(crate) use health::StoreProbe;
@@ -51,8 +52,8 @@ use axum::extract::{MatchedPath, State};
 use axum::routing::get;
 use http::{HeaderMap, Method, Uri};
 use routing::nearest_route::KnownRoutes;
-use routing::route::{self, Route};
 use routing::request_span;
+use routing::route::{self, Route};
 use source::inbound_request;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ pub(crate) struct Parts {
     /// For large responses, until they are read.
     pub(crate) response_memory: MemoryBudget,
     pub(crate) page_permits: PagePermits,
+    pub(crate) export_permits: ExportPermits,
     pub(crate) rates: Rates,
     pub(crate) key_sets: KeySets,
     pub(crate) store_probe: StoreProbe,

@@ -1,5 +1,6 @@
 //! Replays: what died, what is missing, or what a filter selects; their progress; and resends.
 
+use crate::api::application::erase;
 use crate::api::attempt;
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
@@ -17,10 +18,11 @@ use aldaba_api::{
     BackgroundTask, BackgroundTaskView, BulkReplay, Replay, ReplayCount, ReplayCountView, Resent, ResentView,
     Status,
 };
-use aldaba_delivery::{ReplayId, Timestamp};
+use aldaba_delivery::{ErasureId, ReplayId, Timestamp};
 use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
 use aldaba_store::{
-    AuditAction, Order, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplaysQuery,
+    AuditAction, Erasure, ErasuresQuery, Order, Page, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind,
+    ReplayState, ReplaysQuery,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -53,13 +55,13 @@ pub(crate) fn routes() -> Vec<Route> {
         .named("v1.endpoint.bulk-replay", "Replays what a filter selects")
         .takes::<BulkReplay>(),
         Route::get("/background-task", Access::ReadOrganization, list)
-            .named("v1.background-task.list", "Lists replays, newest first")
+            .named("v1.background-task.list", "Lists replays and erasures, newest first")
             .ordered()
             .query("status", Form::OneOf(&["running", "finished", "failed"]), "Only those in this state")
             .query("task", Form::OneOf(&KIND_NAMES), "Only those of this kind")
             .lists::<BackgroundTask>(),
         Route::get("/background-task/{task_id}", Access::ReadOrganization, show)
-            .named("v1.background-task.get", "Shows a replay and its progress")
+            .named("v1.background-task.get", "Shows a replay or an erasure, and its progress")
             .answers::<BackgroundTask>(StatusCode::OK),
         Route::post("/background-task/{task_id}/cancel", Access::Administer, cancel)
             .named(
@@ -188,7 +190,7 @@ impl ReplayRequest {
 }
 
 const KINDS: [ReplayKind; 3] = [ReplayKind::Recover, ReplayKind::Missing, ReplayKind::Bulk];
-const KIND_NAMES: [&str; 3] = [name(KINDS[0]), name(KINDS[1]), name(KINDS[2])];
+const KIND_NAMES: [&str; 4] = [name(KINDS[0]), name(KINDS[1]), name(KINDS[2]), erase::TASK];
 
 const fn name(kind: ReplayKind) -> &'static str {
     match kind {
@@ -261,8 +263,27 @@ pub(crate) async fn show(
     caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
+    if let Some(erasure) = api.ask(&caller).erasure(&id).await? {
+        return Ok(json::answer(StatusCode::OK, &erase::render(&erasure)));
+    }
     let replay = api.ask(&caller).replay(&id).await?;
     Ok(json::answer(StatusCode::OK, &render(&replay)))
+}
+
+/// A task of the list.
+enum Listed {
+    Replay(Stored),
+    Erasure(Erasure),
+}
+
+impl Listed {
+    /// Ids of all tasks are of one kind to callers.
+    fn id(&self) -> ReplayId {
+        match self {
+            Self::Replay(replay) => replay.id,
+            Self::Erasure(erasure) => ReplayId::from_bytes(*erasure.id.as_bytes()),
+        }
+    }
 }
 
 pub(crate) async fn list(
@@ -275,11 +296,30 @@ pub(crate) async fn list(
         "finished" => ReplayEnd::Well,
         _ => ReplayEnd::Early,
     });
-    let kind = query.query.text("task").and_then(|task| KINDS.into_iter().find(|kind| name(*kind) == task));
+    let task = query.query.text("task");
+    let kind = task.and_then(|task| KINDS.into_iter().find(|kind| name(*kind) == task));
     let (page, order) = query.ask(query.order.unwrap_or(Order::Descending));
-    let found =
-        api.ask(&caller).replays(ReplaysQuery { org: caller.org(), ended, kind, page, order }).await?;
-    Ok(query.list(found, false, |replay| replay.id).render(render))
+    let (org, mut found) = (caller.org(), Vec::new());
+    if task != Some(erase::TASK) {
+        let replays = api.ask(&caller).replays(ReplaysQuery { org, ended, kind, page, order }).await?;
+        found.extend(replays.into_iter().map(Listed::Replay));
+    }
+    if kind.is_none() {
+        let after = page.after.map(|after| ErasureId::from_bytes(*after.as_bytes()));
+        let page = Page { after, limit: page.limit };
+        let erasures = api.ask(&caller).erasures(ErasuresQuery { org, ended, page, order }).await?;
+        found.extend(erasures.into_iter().map(Listed::Erasure));
+    }
+    found.sort_by_key(Listed::id);
+    if order == Order::Descending {
+        found.reverse();
+    }
+    found.truncate(page.limit);
+    let rendered = |task: &Listed| match task {
+        Listed::Replay(replay) => serde_json::to_value(render(replay)),
+        Listed::Erasure(erasure) => serde_json::to_value(erase::render(erasure)),
+    };
+    Ok(query.list(found, false, Listed::id).render(|task| rendered(task).unwrap_or_default()))
 }
 
 pub(crate) async fn cancel(
@@ -287,6 +327,12 @@ pub(crate) async fn cancel(
     caller: Caller,
     Ids(id): Ids<String>,
 ) -> Result<Response, Error> {
+    if let Some(erasure) = api.ask(&caller).erasure(&id).await? {
+        let id = erasure.id;
+        return Err(Error::conflict(format!(
+            "The task {id} is an erasure, which cannot be cancelled: part of the application is gone already"
+        )));
+    }
     let replay = api.ask(&caller).replay(&id).await?;
     if !api.engine.replays().cancel(caller.actor(), &replay).await? {
         let (id, status) = (replay.id, status(&replay));

@@ -3,6 +3,8 @@
 mod alerts;
 mod clock;
 mod demo;
+mod erase;
+mod export;
 mod init;
 mod installation;
 mod mail;
@@ -22,6 +24,8 @@ use aldaba_engine::SetupError;
 use alerts::AlertOptions;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use erase::EraseCommand;
+use export::ExportCommand;
 use mail::MailCommand;
 use policy::PolicyCommand;
 use serve::ServeOptions;
@@ -80,6 +84,10 @@ enum Command {
     Clock(ClockOptions),
     /// Show what alerts of a running server, and take note of an alert
     Alerts(AlertOptions),
+    /// Write an application with its messages and attempts to a file, as lines of JSON
+    Export(ExportCommand),
+    /// Remove everything that is stored of an application, for good
+    Erase(EraseCommand),
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +122,10 @@ enum Error {
     Clock(#[from] clock::Error),
     #[error(transparent)]
     Alerts(#[from] alerts::Error),
+    #[error(transparent)]
+    Export(#[from] export::Error),
+    #[error(transparent)]
+    Erase(#[from] erase::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -163,6 +175,16 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(options.server_options.flags(), data, variables.clone())?;
             Ok(alerts::run(options, &config, &variables)?)
         }
+        Command::Export(command) => {
+            let data = DataOptions::of_server(&command.server_options);
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(export::run(command, &config, &variables)?)
+        }
+        Command::Erase(command) => {
+            let data = DataOptions::of_server(&command.server_options);
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(erase::run(command, &config, &variables)?)
+        }
     }
 }
 
@@ -177,8 +199,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, clock::Error as Clock, erase::Error as Erase, export::Error as Export,
+            mail::Error as Mail, policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -193,12 +215,16 @@ impl Error {
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
+            | Self::Export(Export::Exists { .. } | Export::Options(Options::Usage(_)))
+            | Self::Erase(Erase::NoTerminal | Erase::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
-            Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),
+            Self::Mail(Mail::Failure(_)) | Self::Export(Export::CutOff(..)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))
             | Self::Token(Token::Server(error))
             | Self::Alerts(Alerts::Server(error))
+            | Self::Export(Export::Server(error))
+            | Self::Erase(Erase::Server(error))
             | Self::Clock(Clock::Server(error))
                 if !error.is_refusal() =>
             {

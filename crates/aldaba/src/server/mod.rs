@@ -23,7 +23,8 @@ pub use tls::{CertificateError, CertificateFiles};
 pub(crate) use tls::{CertificateState, ListenerTls};
 
 use crate::api::{
-    Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
+    Api, ExportPermits, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe,
+    router,
 };
 use crate::config::{Config, TraceConfig};
 use crate::keys;
@@ -161,6 +162,7 @@ impl Server {
             request_memory: MemoryBudget::for_requests(&limits),
             response_memory: MemoryBudget::for_responses(&limits),
             page_permits: PagePermits::default(),
+            export_permits: ExportPermits::default(),
             limits,
             rates: Rates::new(&config.limits.rates),
             key_sets: KeySets::new(),
@@ -340,6 +342,7 @@ pub async fn api(
         request_memory,
         response_memory,
         page_permits: PagePermits::default(),
+        export_permits: ExportPermits::default(),
         rates,
         key_sets,
         store_probe: StoreProbe::new(),

@@ -21,7 +21,33 @@ pub(super) struct WriteTimeout<S> {
     /// Runs only while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
     /// Runs from when a write has to wait until everything is written.
-    behind: Option<Pin<Box<Sleep>>>,
+    behind: Option<Behind>,
+}
+
+/// The time of a response that is not written as a whole yet. A response that is made while it is written gets more of it with
+/// each further piece.
+#[derive(Debug)]
+struct Behind {
+    over: Pin<Box<Sleep>>,
+    /// Bytes that were written since, and those that it has time for.
+    written: usize,
+    granted: usize,
+}
+
+impl Behind {
+    fn new(limit: Duration, left: usize) -> Self {
+        Self { over: Box::pin(tokio::time::sleep(total_limit(limit, left))), written: 0, granted: left }
+    }
+
+    /// Grants the time for what is to be written now and was not known before.
+    fn grant(&mut self, left: usize) {
+        let known = self.written + left;
+        if let more @ 1.. = known.saturating_sub(self.granted) / MIN_BYTES_PER_SECOND {
+            self.granted += more * MIN_BYTES_PER_SECOND;
+            let until = self.over.deadline() + Duration::from_secs(more as u64);
+            self.over.as_mut().reset(until);
+        }
+    }
 }
 
 impl<S> WriteTimeout<S> {
@@ -30,17 +56,19 @@ impl<S> WriteTimeout<S> {
     }
 
     /// `left`: the bytes to be written, at most what is left of the response.
-    fn within_limit<T>(
+    fn within_limit(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
+        written: Poll<io::Result<usize>>,
         left: usize,
-    ) -> Poll<io::Result<T>> {
-        if let Some(behind) = &mut self.behind
-            && behind.as_mut().poll(cx).is_ready()
-        {
-            let slow = "the client reads its answer too slowly";
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, slow)));
+    ) -> Poll<io::Result<usize>> {
+        if let Some(behind) = &mut self.behind {
+            behind.grant(left);
+            if behind.over.as_mut().poll(cx).is_ready() {
+                let slow = "the client reads its answer too slowly";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, slow)));
+            }
+            behind.written += bytes_of(&written);
         }
         if written.is_ready() {
             self.waiting = None;
@@ -48,13 +76,20 @@ impl<S> WriteTimeout<S> {
         }
         let limit = self.limit;
         if self.behind.is_none() {
-            let mut whole = Box::pin(tokio::time::sleep(total_limit(limit, left)));
-            let _ = whole.as_mut().poll(cx);
-            self.behind = Some(whole);
+            let mut behind = Behind::new(limit, left);
+            let _ = behind.over.as_mut().poll(cx);
+            self.behind = Some(behind);
         }
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
         ready!(waiting.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+}
+
+fn bytes_of(written: &Poll<io::Result<usize>>) -> usize {
+    match written {
+        Poll::Ready(Ok(bytes)) => *bytes,
+        _ => 0,
     }
 }
 
@@ -100,7 +135,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
             (self.waiting, self.behind) = (None, None);
             return flushed;
         }
-        self.within_limit(cx, flushed, 0)
+        self.within_limit(cx, flushed.map_ok(|()| 0), 0).map_ok(drop)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -119,6 +154,20 @@ mod tests {
         let limit = Duration::from_secs(10);
         assert_eq!(total_limit(limit, 1000), Duration::from_secs(60));
         assert_eq!(total_limit(limit, 8 << 20), Duration::from_secs(60 + 128));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_made_while_it_is_written_gets_time_for_each_further_piece() {
+        let mut behind = Behind::new(Duration::from_secs(10), 1000);
+        let begun = behind.over.deadline();
+        for piece in 1..=100 {
+            behind.grant(MIN_BYTES_PER_SECOND);
+            assert!(behind.over.deadline() - begun <= Duration::from_secs(piece));
+            behind.written += MIN_BYTES_PER_SECOND;
+        }
+        assert_eq!(behind.over.deadline() - begun, Duration::from_secs(99), "a second for each 64 KiB");
+        behind.grant(0);
+        assert_eq!(behind.over.deadline() - begun, Duration::from_secs(99), "nothing without further bytes");
     }
 
     #[tokio::test]
@@ -140,7 +189,11 @@ mod tests {
         let begun = tokio::time::timeout(Duration::from_secs(1), timed.write_all(&answer)).await;
         assert!(begun.is_err(), "it is being read");
         assert!(timed.behind.is_some(), "its time runs");
-        timed.behind = Some(Box::pin(tokio::time::sleep(Duration::from_millis(500))));
+        timed.behind = Some(Behind {
+            over: Box::pin(tokio::time::sleep(Duration::from_millis(500))),
+            written: 0,
+            granted: usize::MAX,
+        });
         let error = timed.write_all(&answer).await.unwrap_err();
         assert_eq!(error.to_string(), "the client reads its answer too slowly");
         timed.flush().await.unwrap();

@@ -3,6 +3,7 @@
 
 mod commands;
 mod credentials;
+mod customer_data;
 mod endpoints;
 mod load;
 mod mails;

@@ -3,6 +3,7 @@
 mod audit;
 mod clocks;
 mod counters;
+pub mod erasing;
 mod expunging;
 mod gates;
 mod health;

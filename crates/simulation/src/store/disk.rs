@@ -43,6 +43,11 @@ impl Disk {
         without_bugs(|| self.database.read(read)).expect("a read of rows that were written")
     }
 
+    /// The tables that have these bytes in a row that is there.
+    pub fn tables_with(&self, bytes: &[u8]) -> Vec<String> {
+        without_bugs(|| self.database.tables_with(bytes)).expect("a read of rows that were written")
+    }
+
     /// Loads all that is there, and all that ever was.
     pub fn everything(&self) -> Everything {
         self.look(|reading| Everything::read(reading))

@@ -53,6 +53,9 @@ impl Whose {
             (Op::StepReplay(_), Some(OpOutcome::StepReplay(stepped))) if stepped.replay.is_some() => {
                 stepped.replay.iter().map(|replay| replay.app).collect()
             }
+            (Op::StepErasure(_), Some(OpOutcome::StepErasure(stepped))) if stepped.erasure.is_some() => {
+                stepped.erasure.iter().map(|erasure| erasure.app).collect()
+            }
             (Op::Change(..), Some(OpOutcome::Change(Changed::Sequenced(placed)))) => {
                 placed.iter().map(|placed| placed.app).collect()
             }

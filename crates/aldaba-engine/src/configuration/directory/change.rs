@@ -4,7 +4,8 @@ use super::invalidation::Invalidation;
 use super::{ChangeError, Directory, FilterReservation, IdempotencyDigest};
 use crate::scheduling::SchedulingQuestion;
 use aldaba_delivery::Timestamp;
-use aldaba_store::{AuditAction, Change, Changed, Done, Error, IdempotencyKey, Replay};
+use aldaba_store::{AuditAction, AuditEntry, Change, Changed, Done, Error, IdempotencyKey, Replay};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// The result of a change that was not refused.
@@ -59,6 +60,16 @@ impl Directory {
         filter_budgets: Option<FilterReservation>,
     ) -> Result<ChangeOutcome, ChangeError> {
         let entry = self.entries.entry_about(&self.actor, action, count);
+        self.commit(entry, change, filter_budgets).await
+    }
+
+    /// Makes a change with its row of the audit log.
+    pub(super) async fn commit(
+        &self,
+        entry: Arc<AuditEntry>,
+        change: Change,
+        filter_budgets: Option<FilterReservation>,
+    ) -> Result<ChangeOutcome, ChangeError> {
         let (answer, answered) = oneshot::channel();
         let invalidation = Invalidation::of(&change, &self.core);
         let affects_lanes = invalidation.affects_lanes();

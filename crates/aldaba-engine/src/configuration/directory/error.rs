@@ -16,6 +16,8 @@ pub enum ChangeError {
     TooManyAddresses,
     #[error("the application has the maximum number of running replays")]
     TooManyReplays,
+    #[error("the organization has the maximum number of running erasures")]
+    TooManyErasures,
     #[error("the endpoint has the maximum number of former keys")]
     TooManyKeys,
     #[error("the organization has the maximum number of API keys")]

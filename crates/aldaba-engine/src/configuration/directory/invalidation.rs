@@ -8,7 +8,7 @@ use super::sources::SourceInvalidation;
 use crate::configuration::credentials::CredentialsInvalidation;
 use crate::scheduling::SchedulingEvent;
 use aldaba_delivery::{AppId, EndpointId, GateKey};
-use aldaba_store::{Application, Change, Changed};
+use aldaba_store::{Application, Change, Changed, Erasure};
 use std::sync::Arc;
 
 /// Derived before the change is given to the store, which consumes it.
@@ -33,6 +33,7 @@ impl Invalidation {
                 Some((application.id, Some(application.clone())))
             }
             Change::DeleteApplication { app, .. } => Some((*app, None)),
+            Change::StartErasure { erasure, .. } => Some((erasure.app, None)),
             _ => None,
         };
         Self {
@@ -104,6 +105,7 @@ enum LaneInvalidation {
     Emptied(AppId),
     ApplicationChanged(AppId),
     ApplicationGone(AppId),
+    ErasureStarted(Box<Erasure>),
     Resumed(AppId, EndpointId),
     Released(Vec<GateKey>),
 }
@@ -118,6 +120,7 @@ impl LaneInvalidation {
             Change::DeleteApplication { app, .. } | Change::DeleteSource { app, .. } => {
                 Self::ApplicationGone(*app)
             }
+            Change::StartErasure { erasure, .. } => Self::ErasureStarted(erasure.clone()),
             Change::ResumeEndpoint { app, endpoint, .. } => Self::Resumed(*app, *endpoint),
             Change::ReleaseGates { gates } => Self::Released(gates.clone()),
             _ => return None,
@@ -132,10 +135,10 @@ impl LaneInvalidation {
                     core.replays.run(replay);
                 }
             }
-            (Self::ApplicationGone(app), Changed::Done { .. }) => {
-                core.tenants.forget_application(app);
-                core.inbox.send(SchedulingEvent::ApplicationDeleted(app));
-                let _ = core.orphans.send(app);
+            (Self::ApplicationGone(app), Changed::Done { .. }) => application_gone(core, app),
+            (Self::ErasureStarted(erasure), Changed::Done { .. }) => {
+                application_gone(core, erasure.app);
+                let _ = core.erasures.send(*erasure);
             }
             (Self::Emptied(app), Changed::Done { removed }) => {
                 core.inbox.send(SchedulingEvent::EndpointsDeleted(app, removed.clone()));
@@ -152,4 +155,10 @@ impl LaneInvalidation {
             _ => {}
         }
     }
+}
+
+fn application_gone(core: &DirectoryCore, app: AppId) {
+    core.tenants.forget_application(app);
+    core.inbox.send(SchedulingEvent::ApplicationDeleted(app));
+    let _ = core.orphans.send(app);
 }

@@ -171,7 +171,9 @@ impl SourceInvalidation {
             Change::UpdateSource { source, .. } | Change::RotateSourceToken { source, .. } => {
                 (source.id, None)
             }
-            Change::DeleteSource { source, .. } => (*source, Some(source_counters.clone())),
+            Change::DeleteSource { source, .. } | Change::StartErasure { source: Some(source), .. } => {
+                (*source, Some(source_counters.clone()))
+            }
             _ => return None,
         };
         Some(Self { source_cache: source_cache.clone(), source_counters, source })

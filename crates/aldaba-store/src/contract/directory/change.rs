@@ -1,9 +1,9 @@
 //! Everything that somebody can change. What each is called in the audit log is in `audit.rs`.
 
 use crate::{
-    Alert, ApiKey, Application, CertificateDate, Endpoint, EventTypeChange, Fence, IdempotencyKey, NewMail,
-    Notice, NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry, Replay,
-    RevokedToken, Source,
+    Alert, ApiKey, Application, CertificateDate, Endpoint, Erasure, EventTypeChange, Fence, IdempotencyKey,
+    NewMail, Notice, NoticeNumber, OwnPolicy, OwnProfile, PendingAlert, PendingDelivery, PortalExpiry,
+    Replay, RevokedToken, Source,
 };
 use aldaba_delivery::alert::AlertRule;
 use aldaba_delivery::{
@@ -83,6 +83,17 @@ pub enum Change {
     StartReplay {
         replay: Replay,
         idempotency: Option<IdempotencyKey>,
+    },
+    /// Deletes its application, and its source with it; a deleted application stays deleted. The steps that remove
+    /// everything follow. An application that is being erased is not erased twice: [`Changed::Repeated`] names that erasure.
+    StartErasure {
+        erasure: Box<Erasure>,
+        source: Option<SourceId>,
+        idempotency: Option<IdempotencyKey>,
+    },
+    /// Changes nothing: an export is a read. It is made for the audit log.
+    NoteExport {
+        app: AppId,
     },
     /// What it has opened stays open.
     CancelReplay {

@@ -114,6 +114,16 @@ impl Counters {
         self.waiting(accept.org, count(waiting));
     }
 
+    /// An endpoint is erased in this batch, in which its last result may have been recorded.
+    pub fn forget_endpoint(&mut self, endpoint: EndpointId) {
+        self.minutes.retain(|(counted, _), _| *counted != endpoint);
+    }
+
+    /// The same of its application.
+    pub fn forget_application(&mut self, app: AppId) {
+        self.batch.types.0.retain(|(counted, ..), _| *counted != app);
+    }
+
     /// So many deliveries wait again.
     pub fn opened(&mut self, org: OrgId, at: Timestamp, deliveries: usize) {
         if deliveries > 0 {

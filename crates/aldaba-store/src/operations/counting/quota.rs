@@ -21,6 +21,16 @@ statements! {
     REMOVE = "DELETE FROM message_count WHERE day = ?1 AND owner = ?2";
 }
 
+/// Removes the counts of an owner. Few days are kept.
+pub(crate) fn forget(tx: &dyn Transaction, owner: &[u8; 20]) -> Result<usize> {
+    let (mut day, mut removed) = (i64::MAX, 0);
+    while let Some(before) = tx.one(&DAY_BEFORE, values![day])? {
+        day = before;
+        removed += tx.execute(&REMOVE, values![day, owner])?;
+    }
+    Ok(removed)
+}
+
 /// Whose messages of which day.
 type Key = (i64, [u8; 20]);
 

@@ -6,7 +6,7 @@ use crate::operations::stored::{columns, insert, parameters, replacements, store
 use crate::operations::transaction::{ReadingExt, Value, statements, values};
 use crate::operations::{Reading, Result, Transaction};
 use crate::{Changed, GateRecord};
-use aldaba_delivery::{AppId, Gate, GateKey, GateScope, Timestamp};
+use aldaba_delivery::{AppId, Gate, GateKey, GateScope, OrgId, Origin, Timestamp};
 use std::borrow::Cow;
 
 stored! { GateKey { org, origin, scope } }
@@ -24,6 +24,8 @@ statements! {
         insert::<GateRecord>("gate"), replacements::<GateRecord>()
     );
     REMOVE = format!("DELETE FROM gate WHERE {KEY}");
+    OF_APPLICATION = "SELECT origin FROM gate WHERE org = ?1 AND scope = ?2";
+    REMOVE_HOST = "DELETE FROM gate WHERE org = ?1 AND origin = ?2";
     REMOVE_OLD = format!("DELETE FROM gate WHERE {KEY} AND held_until < ?4");
     /// The engine bounds how many there are: few enough to look at all of them.
     OLD = format!("SELECT {} FROM gate WHERE held_until < ?1 LIMIT ?2", columns::<GateRecord>());
@@ -68,6 +70,21 @@ fn remove(tx: &dyn Transaction, key: &GateKey) -> Result<()> {
 pub(crate) fn release(tx: &dyn Transaction, gates: &[GateKey]) -> Result<Changed> {
     gates.iter().try_for_each(|key| remove(tx, key))?;
     Ok(Changed::done())
+}
+
+/// The holds of one application.
+pub(crate) fn remove_of_application(tx: &dyn Transaction, org: OrgId, app: AppId) -> Result<usize> {
+    let scope = GateScope::Application(app);
+    let origins: Vec<Origin> = tx.all(&OF_APPLICATION, values![org, scope])?;
+    for origin in &origins {
+        tx.execute(&REMOVE, values![org, origin, scope])?;
+    }
+    Ok(origins.len())
+}
+
+/// The holds of a host, for all applications of the organization.
+pub(crate) fn remove_of_host(tx: &dyn Transaction, org: OrgId, origin: &Origin) -> Result<()> {
+    tx.execute(&REMOVE_HOST, values![org, origin]).map(drop)
 }
 
 pub(crate) fn old(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {

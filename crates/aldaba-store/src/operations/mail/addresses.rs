@@ -26,6 +26,7 @@ statements! {
         WHERE app = ?1 AND confirmed_at IS NULL ORDER BY given_at, address LIMIT 1";
     REMOVE = "DELETE FROM mail_address WHERE app = ?1 AND address = ?2";
     REMOVE_OF_APPLICATION = "DELETE FROM mail_address WHERE app = ?1";
+    ALL_OF_APPLICATION = "SELECT address FROM mail_address WHERE app = ?1";
     PUT = "INSERT INTO mail_address (app, address, asked_at, confirmed_at, given_at) VALUES (?1, ?2, ?3, ?4, ?5)
         ON CONFLICT (app, address) DO UPDATE SET asked_at = excluded.asked_at, confirmed_at = excluded.confirmed_at";
     CONFIRM = "UPDATE mail_address SET confirmed_at = ?3 WHERE app = ?1 AND address = ?2 AND confirmed_at IS NULL";
@@ -203,6 +204,16 @@ pub(crate) fn is_subscribed(reading: &dyn Reading, subscription: &MailSubscripti
 pub(crate) fn forget_endpoint(tx: &dyn Transaction, endpoint: EndpointId) -> Result<()> {
     outage::forget(tx, endpoint)?;
     tx.execute(&SUBSCRIBE_ALL, values![endpoint]).map(drop)
+}
+
+/// The same, with what is counted of its addresses. Returns how many addresses there were.
+pub(crate) fn forget_addresses(tx: &dyn Transaction, org: OrgId, app: AppId) -> Result<usize> {
+    let readers: Vec<String> = tx.all(&ALL_OF_APPLICATION, values![app])?;
+    for reader in &readers {
+        day::forget_counts(tx, org, app, reader)?;
+    }
+    forget_application(tx, app)?;
+    Ok(readers.len())
 }
 
 pub(crate) fn forget_application(tx: &dyn Transaction, app: AppId) -> Result<()> {

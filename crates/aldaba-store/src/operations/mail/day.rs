@@ -1,5 +1,6 @@
 //! What is counted for a UTC day: mails of an organization and of a reader, and requests to confirm.
 
+use super::reader::{mailbox_of, reader_of};
 use crate::Quota;
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{Reading, Result, Transaction};
@@ -17,6 +18,8 @@ statements! {
     COUNT_ONE = "INSERT INTO mail_day (day, address, count, last_at) VALUES (?1, ?2, 1, ?3)
         ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1, last_at = excluded.last_at";
     OLD = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
+    /// There are counts of two days.
+    FORGET = "DELETE FROM mail_day WHERE address = ?1";
     REMOVE = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
 }
 
@@ -44,6 +47,17 @@ impl Counted<'_> {
             Self::ConfirmationsOf(app, mailbox) => format!("confirm {app} {mailbox}"),
         }
     }
+}
+
+/// Forgets how many mails an address got: it counts from nothing again.
+pub(crate) fn forget_counts(tx: &dyn Transaction, org: OrgId, app: AppId, address: &str) -> Result<()> {
+    let (reader, mailbox) = (reader_of(address), mailbox_of(address));
+    for counted in
+        [Counted::ReaderOf(org, &reader), Counted::Mailbox(&mailbox), Counted::ConfirmationsOf(app, &mailbox)]
+    {
+        tx.execute(&FORGET, values![counted.key()])?;
+    }
+    Ok(())
 }
 
 pub(super) fn count(reading: &dyn Reading, counted: &Counted<'_>, at: Timestamp) -> Result<u32> {

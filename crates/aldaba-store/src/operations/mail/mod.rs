@@ -8,8 +8,11 @@ mod queue;
 mod reader;
 mod reading;
 
-pub(crate) use addresses::{forget_application, forget_endpoint, is_confirmed, is_subscribed};
-pub(crate) use queue::keep;
+pub(crate) use addresses::{
+    forget_addresses, forget_application, forget_endpoint, is_confirmed, is_subscribed,
+};
+pub(crate) use day::forget_counts;
+pub(crate) use queue::{keep, remove_of_application};
 pub(crate) use reading::next;
 
 use super::{Batch, Result, Transaction};

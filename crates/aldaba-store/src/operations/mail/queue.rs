@@ -23,6 +23,7 @@ statements! {
     SET_DUE = "UPDATE mail SET due_at = ?2, attempts = attempts + ?3 WHERE seq = ?1";
     READDRESS = "UPDATE mail SET address = ?2, reader = ?3 WHERE seq = ?1 AND message_id IS NULL";
     ORG = "SELECT org FROM mail WHERE seq = ?1";
+    OF_APPLICATION = "SELECT seq FROM mail WHERE org = ?1 AND app = ?2 ORDER BY seq LIMIT ?3";
     REMOVE = "DELETE FROM mail WHERE seq = ?1";
 }
 
@@ -139,6 +140,18 @@ pub(super) fn sent(
         }
     }
     remove(tx, mails)
+}
+
+/// Removes some of the mails about an application, and returns how many.
+pub(crate) fn remove_of_application(
+    tx: &dyn Transaction,
+    org: OrgId,
+    app: AppId,
+    limit: usize,
+) -> Result<usize> {
+    let found: Vec<MailNumber> = tx.all(&OF_APPLICATION, values![org, app, limit])?;
+    remove(tx, &found)?;
+    Ok(found.len())
 }
 
 /// Removes mails, and reports what was left out once there is room again.

@@ -4,8 +4,8 @@ use super::search::{self, ExpiredItem, SettledPosition};
 use super::{Removal, Removed};
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, gate, health, keys, mail,
-    message, replay, statistics, token,
+    BULK_SLICE, Monotonic, Result, Slice, Transaction, alert, audit, endpoint, erasure, gate, health, keys,
+    mail, message, replay, statistics, token,
 };
 use crate::{RemovedCounts, Seq};
 use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, Timestamp};
@@ -80,6 +80,9 @@ impl Remover<'_> {
             ExpiredItem::Gate(key, before) => counts.gates += gate::remove_old(tx, key, *before)? as u64,
             ExpiredItem::Replay(id, before) => {
                 counts.replays += replay::remove_ended(tx, *id, *before)? as u64;
+            }
+            ExpiredItem::Erasure(id, before) => {
+                counts.replays += erasure::remove_ended(tx, *id, *before)? as u64;
             }
             ExpiredItem::Alert(id) => counts.alerts += alert::remove(tx, *id)? as u64,
             ExpiredItem::Audit(id) => counts.audit += audit::remove(tx, *id)? as u64,

@@ -3,10 +3,12 @@
 use crate::operations::column::from_row;
 use crate::operations::transaction::{ReadingExt, statements, values};
 use crate::operations::{
-    Reading, Result, Statement, alert, application, audit, gate, keys, replay, statistics, token,
+    Reading, Result, Statement, alert, application, audit, erasure, gate, keys, replay, statistics, token,
 };
 use crate::{Hour, KeptEndpoint, PortalExpiry, RemovedCredential, RetentionBudget, Seq};
-use aldaba_delivery::{AlertId, AppId, AuditId, EndpointId, GateKey, MessageId, ReplayId, Timestamp};
+use aldaba_delivery::{
+    AlertId, AppId, AuditId, EndpointId, ErasureId, GateKey, MessageId, ReplayId, Timestamp,
+};
 
 /// The position of a settled delivery in the order of the ends. Two deliveries never share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +48,7 @@ pub enum ExpiredItem {
     Gate(GateKey, Timestamp),
     /// A replay that has ended before this moment.
     Replay(ReplayId, Timestamp),
+    Erasure(ErasureId, Timestamp),
     /// A deleted endpoint that nothing refers to.
     Endpoint(EndpointId),
     /// A deleted application that nothing refers to.
@@ -105,7 +108,7 @@ pub enum Search {
     Keys { after: Option<StoredKey>, before: Timestamp },
     /// Gates that have held nobody since a moment.
     Gates(Timestamp),
-    /// Replays that have ended before a moment, the oldest first.
+    /// Replays and erasures that have ended before a moment, the oldest first.
     Replays(Timestamp),
     /// Rows of the audit log from before a moment, the oldest first.
     Audit(Timestamp),
@@ -140,7 +143,7 @@ impl Search {
                 statistics::old_application_counters(reading, apps, *before, limit)
             }
             Self::Gates(before) => gate::old(reading, *before, limit),
-            Self::Replays(before) => replay::ended(reading, *before, limit),
+            Self::Replays(before) => ended_tasks(reading, *before, limit),
             Self::Alerts(before) => alert::old(reading, *before, limit),
             Self::Audit(before) => audit::old(reading, *before, limit),
             Self::Revocations(before) => token::needless(reading, *before, limit),
@@ -247,6 +250,12 @@ pub(super) fn newest_delivered(
         floor = newest.get(limit.wrapping_sub(1)).copied().or(floor);
     }
     Ok(newest)
+}
+
+fn ended_tasks(reading: &dyn Reading, before: Timestamp, limit: usize) -> Result<Vec<ExpiredItem>> {
+    let mut ended = replay::ended(reading, before, limit)?;
+    ended.extend(erasure::ended(reading, before, limit - ended.len())?);
+    Ok(ended)
 }
 
 fn cut_off(reading: &dyn Reading, cutoffs: &[Cutoff], limit: usize) -> Result<Vec<ExpiredItem>> {

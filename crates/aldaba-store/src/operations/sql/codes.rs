@@ -2,7 +2,7 @@
 
 use crate::operations::column::{Column, Parameter, unknown};
 use crate::operations::transaction::{Result, Value};
-use crate::{ActorKind, DispatchKind, KeyScope, ReplayKind, ReplayState, Trigger};
+use crate::{ActorKind, DispatchKind, ErasureState, KeyScope, ReplayKind, ReplayState, Trigger};
 use aldaba_delivery::{
     Condition, ConditionCause, FailureKind, HealthStatus, OnExhausted, Ordering, Reason, SkipReason,
     WhenDisabled,
@@ -65,6 +65,8 @@ codes! {
     ReplayKind: "kind of a replay" { Recover = 0, Missing = 1, Bulk = 2 }
     // An index of the schema names the number of `Running`.
     ReplayState: "state of a replay" { Running = 0, Finished = 1, Cancelled = 2, EndpointGone = 3, TooMany = 4 }
+    // So do indexes of this one.
+    ErasureState: "state of an erasure" { Running = 0, Finished = 1 }
     Condition: "condition of an endpoint" { Active = 0, Failed = 1, Disabled = 2, Degraded = 3, Blocked = 4 }
     ConditionCause: "cause of a change of health" {
         Failures = 1, Gone = 2, Recovered = 3, Resumed = 4, TurnedOff = 5, TurnedOn = 6, Blocked = 7,

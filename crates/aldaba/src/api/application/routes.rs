@@ -96,7 +96,7 @@ fn whole(application: &Application) -> ApplicationBody {
     body
 }
 
-fn render(application: &Application) -> aldaba_api::Application {
+pub(crate) fn render(application: &Application) -> aldaba_api::Application {
     let state = ApplicationState {
         id: application.id.to_string(),
         alert_email: application.alert_email.clone(),

@@ -30,7 +30,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     for route in routes {
         let shapes = route.answers.iter().filter_map(|(_, answer)| match answer {
             ResponseBody::Json(shape) | ResponseBody::List(shape) => Some(shape),
-            ResponseBody::Nothing | ResponseBody::Error => None,
+            ResponseBody::Nothing | ResponseBody::Lines | ResponseBody::Error => None,
         });
         for (name, schema) in shapes.chain(&route.body).flat_map(|shape| (shape.schemas)()) {
             schemas.insert(name, schema);
@@ -253,6 +253,9 @@ fn content(status: StatusCode, answer: &ResponseBody) -> Value {
         ResponseBody::Nothing => {}
         ResponseBody::Json(shape) => described["content"] = body(json, reference(shape.name)),
         ResponseBody::List(shape) => described["content"] = body(json, reference(&list_name(shape))),
+        ResponseBody::Lines => {
+            described["content"] = body("application/x-ndjson", json!({"type": "string"}));
+        }
         ResponseBody::Error if status == StatusCode::UNPROCESSABLE_ENTITY => {
             described["content"] = body(json, reference("Problems"));
         }

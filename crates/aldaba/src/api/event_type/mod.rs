@@ -5,7 +5,7 @@ pub(crate) mod import;
 mod routes;
 
 pub(crate) use crate::questions::is_operational;
-pub(crate) use routes::apart;
+pub(crate) use routes::{apart, render};
 
 use crate::api::routing::route::Route;
 

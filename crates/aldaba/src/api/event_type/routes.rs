@@ -65,7 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-fn render(event_type: &EventType) -> aldaba_api::EventType {
+pub(crate) fn render(event_type: &EventType) -> aldaba_api::EventType {
     let state = EventTypeState {
         name: event_type.name.clone(),
         created_at: json::moment(event_type.created_at),

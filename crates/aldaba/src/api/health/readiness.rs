@@ -4,8 +4,8 @@
 use crate::api::Api;
 use crate::api::request::json;
 use crate::questions::ProcessQuestions;
-use aldaba_api::{CheckState, ReadinessCheckView, ReadinessView};
 use crate::server::CertificateState;
+use aldaba_api::{CheckState, ReadinessCheckView, ReadinessView};
 use aldaba_engine::{Engine, SchedulingProgress};
 use aldaba_store::Error as StoreError;
 use axum::extract::State;

@@ -43,7 +43,16 @@ impl PagePermits {
     }
 }
 
-pub(crate) fn is_small(response: &Response) -> bool {
+/// Marks a response that is made while it is read: it has a small part of itself in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Streamed;
+
+/// Whether nothing has to be done about the memory of a response.
+pub(crate) fn is_accounted(response: &Response) -> bool {
+    is_small(response) || response.extensions().get::<Streamed>().is_some()
+}
+
+fn is_small(response: &Response) -> bool {
     response.body().size_hint().exact().is_some_and(|bytes| bytes <= SMALL_RESPONSE_BYTES)
 }
 

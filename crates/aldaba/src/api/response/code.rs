@@ -115,6 +115,12 @@ codes! {
     TooManyReplays "too_many_replays" [429]
         "The application has as many replays running as it may have."
         "Wait until one is over, or cancel one.";
+    TooManyErasures "too_many_erasures" [429]
+        "The organization has as many erasures running as it may have."
+        "Wait until one is over.";
+    TooManyExports "too_many_exports" [429]
+        "The organization has as many exports running as it may have."
+        "Try again after `Retry-After`.";
     HeadersTooLarge "headers_too_large" [431]
         "The headers of what came to a source are too large to keep."
         "Have the sender send fewer.";

@@ -8,7 +8,9 @@ use crate::metrics::Refusal;
 use aldaba_api::value::Shows;
 use aldaba_delivery::{EndpointId, Timestamp};
 use aldaba_engine::{ChangeError, CheckError, DispatchError, EventTypes, KeyRotation, SendError};
-use aldaba_store::{ApiKey, Error as StoreError, NewMail, OrderingObstacle, QuotaOf, Replay, Source};
+use aldaba_store::{
+    ApiKey, Erasure, Error as StoreError, NewMail, OrderingObstacle, QuotaOf, Replay, Source,
+};
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
@@ -246,6 +248,14 @@ impl From<ChangeError> for Error {
             ChangeError::TooManyReplays => {
                 Self::too_many(Code::TooManyReplays, too_many_replays(), REPLAYS_RETRY_SECONDS)
             }
+            ChangeError::TooManyErasures => Self::too_many(
+                Code::TooManyErasures,
+                format!(
+                    "The organization has {} erasures running, as many as it may have. None was started; wait until one is over",
+                    Erasure::MAX_RUNNING
+                ),
+                REPLAYS_RETRY_SECONDS,
+            ),
             ChangeError::TooManyEventTypes => Self::conflict(format!(
                 "The organization has {} event types, as many as it may have; DELETE with expunge=true removes one",
                 EventTypes::MAX_PER_ORGANIZATION

@@ -51,6 +51,8 @@ pub(crate) enum ResponseBody {
     Json(BodySchema),
     /// In pages.
     List(BodySchema),
+    /// Lines of JSON, as they are made.
+    Lines,
     /// The body of errors.
     Error,
 }
@@ -206,6 +208,11 @@ impl Route {
         self.answer(StatusCode::NO_CONTENT, ResponseBody::Nothing)
     }
 
+    /// Lines of JSON, which are sent while they are made.
+    pub(crate) fn streams_lines(self) -> Self {
+        self.answer(StatusCode::OK, ResponseBody::Lines)
+    }
+
     /// An error that not every route of its kind has.
     pub(crate) fn or_error(self, status: StatusCode) -> Self {
         self.answer(status, ResponseBody::Error)
@@ -287,7 +294,7 @@ async fn admit(State(checks): State<RouteChecks>, mut request: Request, next: Ne
                 Err(refusal) => return refusal.into_response(),
             };
             let response = next.run(request).await;
-            if answer::is_small(&response) {
+            if answer::is_accounted(&response) {
                 return response;
             }
             answer::held(api, holder, *access, response).await

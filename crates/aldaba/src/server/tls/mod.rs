@@ -47,7 +47,10 @@ struct Current {
 
 impl ListenerTls {
     /// Reads the files. An expired certificate is used: clients that check it say so, and deliveries must not wait for it.
-    pub(crate) fn load(files: CertificateFiles, expiries: CertificateExpiries) -> Result<Self, CertificateError> {
+    pub(crate) fn load(
+        files: CertificateFiles,
+        expiries: CertificateExpiries,
+    ) -> Result<Self, CertificateError> {
         let current = Current::load(files)?;
         expiries.put(CertificateKind::Listener, current.expires_at);
         Ok(Self(Arc::new(TlsState { current: RwLock::new(current), expiries })))
@@ -92,6 +95,8 @@ impl Current {
 
 impl fmt::Debug for ListenerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListenerTls").field("expires_at", &self.0.current.read().expires_at).finish_non_exhaustive()
+        f.debug_struct("ListenerTls")
+            .field("expires_at", &self.0.current.read().expires_at)
+            .finish_non_exhaustive()
     }
 }

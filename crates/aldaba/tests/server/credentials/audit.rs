@@ -24,6 +24,7 @@ const ROWS: &[(&str, &str)] = &[
     ("v1.application.patch", "application.update"),
     ("v1.application.patch-alert-email", "application.update"),
     ("v1.application.delete", "application.delete"),
+    ("v1.application.erase", "application.erase"),
     ("v1.event-type.create", "event_type.create"),
     ("v1.event-type.update", "event_type.update"),
     ("v1.event-type.patch", "event_type.update"),

@@ -100,6 +100,7 @@ async fn an_idempotency_key_is_promised_only_where_it_is_honoured() {
     let honoured = [
         "api-key.create",
         "application.create",
+        "application.erase",
         "application.update",
         "dispatch.create",
         "endpoint.bulk-replay",
