@@ -5,9 +5,11 @@
 
 pub mod allocator;
 mod api;
+mod backup;
 pub mod cli;
 pub mod config;
 mod descriptors;
+mod doctor;
 mod keys;
 mod logging;
 pub mod mail;
@@ -16,6 +18,7 @@ mod questions;
 mod runtimes;
 pub mod server;
 mod shell;
+mod support;
 mod token;
 
 pub use token::{DEFAULT_ORGANIZATION, JwtSecret, SecretTooShort, issue_token};

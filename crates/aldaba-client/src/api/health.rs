@@ -29,6 +29,28 @@ answer! {
         clock: Option<ClockHealth>,
         /// Tokens and keys that are in use and expire soon; former versions do not say.
         tokens: Option<TokensHealth>,
+        /// Whether anything is sent; former versions do not say.
+        delivering: Option<DeliveringHealth>,
+    }
+}
+
+words! {
+    /// Whether anything is sent.
+    DeliveringStatus {
+        /// What is due is sent.
+        Fine = "ok",
+        /// The data was restored from a backup: nothing is sent until the operator resumes.
+        Paused = "paused",
+    }
+}
+
+answer! {
+    /// Whether anything is sent.
+    DeliveringHealth {
+        /// In a word.
+        status: DeliveringStatus,
+        /// When the backup was made that the data is from.
+        backup_made_at: Option<Timestamp>,
     }
 }
 

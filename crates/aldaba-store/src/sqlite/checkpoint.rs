@@ -44,7 +44,12 @@ impl Checkpoints {
         Self { pages, longest_log, restart_at: longest_log }
     }
 
-    pub(super) fn after_commit(&mut self, connection: &Connection) -> Result<Log, Error> {
+    /// `is_copied_elsewhere`: whether a backup reads the database.
+    pub(super) fn after_commit(
+        &mut self,
+        connection: &Connection,
+        is_copied_elsewhere: impl FnOnce() -> bool,
+    ) -> Result<Log, Error> {
         let mut log = state(connection)?;
         if log.pages - log.copied.min(log.pages) >= self.pages {
             log = run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
@@ -53,8 +58,10 @@ impl Checkpoints {
             self.restart_at = self.longest_log;
         } else if log.pages >= self.restart_at {
             // A read of ours ends within its limit, so the wait is short. Another program may read
-            // for longer: then the writer does not wait for it after every commit.
-            log = run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            // for longer: then the writer does not wait for it after every commit, and for a backup never.
+            if !is_copied_elsewhere() {
+                log = run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            }
             self.restart_at = log.pages.saturating_add(self.longest_log / 4);
         }
         Ok(log)

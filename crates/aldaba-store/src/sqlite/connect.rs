@@ -90,6 +90,13 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// A connection that reads beside the server of another process. It leaves the log as it is, also when it is the last one.
+pub(super) fn reader_of_another(file: &Path) -> Result<Connection, OpenError> {
+    let connection = reader(file)?;
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    set.map(|_| connection).map_err(|error| OpenError::database(file, &error))
+}
+
 pub(super) fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Or SQLite plans every statement with `LIMIT ?` anew at each run, for what is bound to it then.

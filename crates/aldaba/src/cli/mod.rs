@@ -1,18 +1,24 @@
 //! The command line: one module for each command.
 
 mod alerts;
+mod backup;
 mod clock;
 mod demo;
+mod doctor;
 mod init;
 mod installation;
 mod mail;
 mod policy;
+mod restore;
 mod serve;
 mod server_client;
 mod server_options;
+mod support;
 mod token;
 
-pub(crate) use server_options::reachable;
+pub(crate) use installation::{NotInstalled, check_database};
+pub(crate) use server_client::ServerClient;
+pub(crate) use server_options::{reachable, server_of_folder};
 
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
@@ -20,15 +26,19 @@ use crate::runtimes;
 use crate::server::StartError;
 use aldaba_engine::SetupError;
 use alerts::AlertOptions;
+use backup::BackupCommand;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use doctor::DoctorCommand;
 use mail::MailCommand;
 use policy::PolicyCommand;
+use restore::RestoreCommand;
 use serve::ServeOptions;
 use server_options::ServerOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use support::SupportCommand;
 use token::TokenCommand;
 
 /// The exit code of a wrong command line or setting; clap uses the same.
@@ -37,6 +47,9 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_DATA: u8 = 65;
 /// The exit code when a server cannot be reached or does not accept the token, as in sysexits.h.
 const EXIT_SERVER: u8 = 69;
+
+/// The exit code of a command that a signal has stopped.
+const EXIT_STOPPED: u8 = 130;
 
 /// A webhook delivery server: accepts events, keeps them on disk, and knocks until somebody answers.
 #[derive(Debug, Parser)]
@@ -56,6 +69,14 @@ enum Command {
         #[command(flatten)]
         data: DataOptions,
     },
+    /// Make a backup of a data folder, while its server runs or not
+    Backup(BackupCommand),
+    /// Make a data folder of a backup, paused; then let its server send again
+    Restore(RestoreCommand),
+    /// Look at a data folder and its running server: what is wrong, and what to do
+    Doctor(DoctorCommand),
+    /// Write one archive for a bug report, without secrets and payloads
+    Support(SupportCommand),
     /// See it work: a server with a sample application, a receiver that misbehaves, and a stream of events
     Demo(demo::Options),
     /// Retry policies: what they are, and what each would do
@@ -79,7 +100,7 @@ enum Command {
     Alerts(AlertOptions),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct DataOptions {
     /// Folder of the database and the secrets, made when it is missing [default: ./aldaba-data]
     #[arg(long, value_name = "DIR")]
@@ -110,6 +131,14 @@ enum Error {
     #[error(transparent)]
     Clock(#[from] clock::Error),
     #[error(transparent)]
+    Backup(#[from] backup::Error),
+    #[error(transparent)]
+    Restore(#[from] restore::Error),
+    #[error(transparent)]
+    Doctor(#[from] doctor::Error),
+    #[error(transparent)]
+    Support(#[from] support::Error),
+    #[error(transparent)]
     Alerts(#[from] alerts::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -132,6 +161,24 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         Command::Init { data } => {
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
             Ok(runtimes::engine()?.block_on(init::run(&config, program))?)
+        }
+        Command::Backup(command) => {
+            backup::check_database_url(&command, &variables)?;
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(backup::run(&command, &config)?)
+        }
+        Command::Restore(command) => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(restore::run(&command, &config, program)?)
+        }
+        Command::Doctor(command) => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(runtimes::engine()?.block_on(doctor::run(&command, &config))?)
+        }
+        Command::Support(command) => {
+            let sources = sources(Vec::new(), command.data_options.clone(), variables);
+            let (Loaded { config, .. }, shown) = (config::load(&sources)?, config::shown(&sources)?);
+            Ok(runtimes::engine()?.block_on(support::run(&command, &config, &shown))?)
         }
         Command::Demo(options) => Ok(demo::run(&options, program, &variables)?),
         Command::Policy { command } => {
@@ -172,7 +219,7 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
+            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
             token::Error as Token,
         };
         match self {
@@ -184,7 +231,10 @@ impl Error {
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
-            | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
+            | Self::Clock(Clock::Options(Options::Usage(_)))
+            | Self::Backup(Backup::DatabaseUrl(_)) => ExitCode::from(EXIT_USAGE),
+            Self::Backup(error) if error.is_stop() => ExitCode::from(EXIT_STOPPED),
+            Self::Restore(error) if error.is_of_backup() => ExitCode::from(EXIT_DATA),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))
@@ -202,12 +252,20 @@ impl Error {
 
 /// Loads the configuration that a command runs with.
 fn load(
-    mut flags: Vec<(&'static str, String)>,
+    flags: Vec<(&'static str, String)>,
     data: DataOptions,
     variables: BTreeMap<String, String>,
 ) -> Result<Loaded, config::Error> {
+    config::load(&sources(flags, data, variables))
+}
+
+fn sources(
+    mut flags: Vec<(&'static str, String)>,
+    data: DataOptions,
+    variables: BTreeMap<String, String>,
+) -> Sources {
     flags.extend(data.data.map(|folder| ("data", folder)));
-    config::load(&Sources { flags, file: data.config, variables })
+    Sources { flags, file: data.config, variables }
 }
 
 #[cfg(test)]

@@ -100,6 +100,11 @@ fn health(out: &mut Exposition, engine: &Engine) {
         "1 while the machine's clock is trusted; 0: nothing is removed and nothing ends by time.",
         f64::from(u8::from(trusted)),
     );
+    out.gauge(
+        "aldaba_sending_paused",
+        "1 while nothing is sent because the data was restored from a backup and the operator has not resumed yet.",
+        f64::from(u8::from(engine.pause().is_some())),
+    );
 }
 
 fn alerts(out: &mut Exposition, engine: &Engine) {

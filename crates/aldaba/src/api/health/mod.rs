@@ -59,6 +59,18 @@ struct HealthReport {
     /// What the server thinks of the machine's clock.
     clock: Option<ClockHealth>,
     tokens: TokensHealth,
+    delivering: DeliveringHealth,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "for the API's document")]
+struct DeliveringHealth {
+    /// `ok`, or `paused`: the data was restored from a backup, and nothing is sent until the operator resumes.
+    status: String,
+    /// When that backup was made.
+    #[schema(format = DateTime)]
+    backup_made_at: Option<String>,
 }
 
 #[derive(ToSchema)]
@@ -130,6 +142,7 @@ pub(crate) async fn check(State(api): State<Api>) -> Response {
         "background": background(&api.engine.restarted_tasks()),
         "clock": clock(&api),
         "tokens": tokens(&api),
+        "delivering": delivering(&api),
     });
     json::answer(status, &body)
 }
@@ -159,6 +172,13 @@ fn clock(api: &Api) -> Option<Value> {
         "trustedInSeconds": trusted_in.as_secs(),
     });
     Some(body)
+}
+
+/// A pause is meant: it is no reason to send requests elsewhere.
+fn delivering(api: &Api) -> Value {
+    let pause = api.engine.pause();
+    let status = if pause.is_some() { "paused" } else { "ok" };
+    json!({"status": status, "backupMadeAt": pause.map(|pause| json::shown_time(pause.backup_made_at))})
 }
 
 pub(crate) async fn ping() -> StatusCode {
