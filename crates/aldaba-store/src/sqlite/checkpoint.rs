@@ -95,6 +95,32 @@ fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {
 mod tests {
     use super::*;
     use rusqlite::limits::Limit;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Whether the writer was about to wait for a reader.
+    static WAITS: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn the_writer_waits_for_readers_of_a_long_log_but_not_for_a_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("a.db")).unwrap();
+        let (connection, reader) = (open(), open());
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE a (b);").unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM a;").unwrap();
+        connection.execute_batch("INSERT INTO a VALUES (1);").unwrap();
+        let give_up = |_| {
+            WAITS.store(true, Ordering::SeqCst);
+            false
+        };
+        connection.busy_handler(Some(give_up)).unwrap();
+        let waits = |is_copied_elsewhere: bool| {
+            WAITS.store(false, Ordering::SeqCst);
+            Checkpoints::new(1, 2).after_commit(&connection, || is_copied_elsewhere).unwrap();
+            WAITS.load(Ordering::SeqCst)
+        };
+        assert!(!waits(true));
+        assert!(waits(false));
+    }
 
     #[test]
     fn the_length_of_the_log_is_known_without_a_statement_that_is_prepared() {
