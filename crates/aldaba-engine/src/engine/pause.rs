@@ -58,8 +58,11 @@ impl Pause {
         let stored = store.setting(PAUSE_SETTING).await?;
         let record = stored.and_then(|bytes| PauseRecord::from_bytes(&bytes));
         let millis = record.map_or(RUNNING, |record| record.backup_made_at.millis());
-        let state =
-            PauseState { store: store.clone(), backup_made_at: AtomicI64::new(millis), resumed: Notify::new() };
+        let state = PauseState {
+            store: store.clone(),
+            backup_made_at: AtomicI64::new(millis),
+            resumed: Notify::new(),
+        };
         let pause = Self(Arc::new(state));
         match record {
             None if resume => tracing::warn!("sending is not paused: there is nothing to resume"),

@@ -69,7 +69,8 @@ impl ClockTrust {
         let before = record.or(newest.map(ClockRecord::trusted)).unwrap_or(ClockRecord::trusted(shown));
         let (record, change) = before.at_start(shown);
         let state = Mutex::new(TrustState { record, looked });
-        let inner = SharedTrust { machine, trust_after, state, leapt: Notify::new(), paused: AtomicBool::new(false) };
+        let inner =
+            SharedTrust { machine, trust_after, state, leapt: Notify::new(), paused: AtomicBool::new(false) };
         // As often as it starts.
         let change = if record.is_trusted() { change } else { Some(Change::Distrusted) };
         if let Some(change) = change {

@@ -1,7 +1,7 @@
 //! The numbered steps from an empty file to the schema of this version.
 
-use super::{OpenError, program};
 use super::failure::describe;
+use super::{OpenError, program};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -34,8 +34,8 @@ mod writer;
 pub use crate::operations::Monotonic;
 pub use batch::{Database, Observer};
 pub use copies::{
-    CopyError, CopyLimits, CopyProgress, FolderState, PendingCounts, Restored, Restoring, RestoringError, Snapshot,
-    finish_copy, known_schema,
+    CopyError, CopyLimits, CopyProgress, FolderState, PendingCounts, Restored, Restoring, RestoringError,
+    Snapshot, finish_copy, known_schema,
 };
 pub use files::has_database;
 pub use open::{OpenError, in_memory};

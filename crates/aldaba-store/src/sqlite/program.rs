@@ -38,7 +38,9 @@ mod tests {
     fn the_version_that_wrote_last_is_known_and_nothing_else_is_taken_for_one() {
         let connection = Connection::open_in_memory().unwrap();
         assert_eq!(last(&connection), None, "there is no schema yet");
-        connection.execute_batch("CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL)").unwrap();
+        connection
+            .execute_batch("CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL)")
+            .unwrap();
         assert_eq!(last(&connection), None);
         note(&connection).unwrap();
         assert_eq!(last(&connection).as_deref(), Some(OWN_VERSION));

@@ -69,9 +69,7 @@ pub(crate) fn check(backup: &Path, config: &Config, now: Timestamp) -> Result<Ch
 fn check_file(backup: &Path, listed: &ListedFile) -> Result<(), RestoreError> {
     let file = backup.join(&listed.name);
     let unreadable = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => {
-            RestoreError::Damaged { file: file.clone(), why: "it is missing".into() }
-        }
+        io::ErrorKind::NotFound => RestoreError::Damaged { file: file.clone(), why: "it is missing".into() },
         _ => RestoreError::Unreadable { file: file.clone(), source },
     };
     let bytes = file.metadata().map_err(unreadable)?.len();
@@ -134,17 +132,28 @@ impl fmt::Display for Report<'_> {
         let Checked { manifest, pending } = self.checked;
         let PendingCounts { waiting, sendable, due, first_due } = *pending;
         let age = Age(self.now.since(manifest.made_at()));
-        writeln!(f, "The backup shows {}, {age} ago. What was accepted after that is not in it.", manifest.made_at)?;
+        writeln!(
+            f,
+            "The backup shows {}, {age} ago. What was accepted after that is not in it.",
+            manifest.made_at
+        )?;
         match (due, first_due) {
             (0, _) => writeln!(f, "No delivery is due.")?,
             (1, Some(first)) => writeln!(f, "1 delivery is due, since {}.", shown(first))?,
             (due, first) => {
-                writeln!(f, "{due} deliveries are due, the first since {}.", shown(first.unwrap_or(self.now)))?;
+                writeln!(
+                    f,
+                    "{due} deliveries are due, the first since {}.",
+                    shown(first.unwrap_or(self.now))
+                )?;
             }
         }
         let later = sendable.saturating_sub(due);
         let held = waiting.saturating_sub(sendable);
-        writeln!(f, "{later} wait for a later time, and {held} for endpoints that are off, blocked or given up.")?;
+        writeln!(
+            f,
+            "{later} wait for a later time, and {held} for endpoints that are off, blocked or given up."
+        )?;
         if waiting > 0 {
             writeln!(
                 f,
@@ -152,10 +161,16 @@ impl fmt::Display for Report<'_> {
             )?;
         }
         if self.now < manifest.made_at() {
-            writeln!(f, "Warning: this machine's clock shows a time before the backup. Set it before you resume.")?;
+            writeln!(
+                f,
+                "Warning: this machine's clock shows a time before the backup. Set it before you resume."
+            )?;
         }
         if !manifest.clock_trusted {
-            writeln!(f, "Warning: the clock was not trusted when the backup was made, so its times may be wrong.")?;
+            writeln!(
+                f,
+                "Warning: the clock was not trusted when the backup was made, so its times may be wrong."
+            )?;
         }
         Ok(())
     }
@@ -182,7 +197,14 @@ mod tests {
 
     #[test]
     fn an_age_is_told_in_the_unit_that_fits() {
-        for (seconds, text) in [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (11_520, "3 h 12 min"), (172_800, "2 days")] {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (119, "119 s"),
+            (120, "2 min"),
+            (7199, "119 min"),
+            (11_520, "3 h 12 min"),
+            (172_800, "2 days"),
+        ] {
             assert_eq!(Age(Duration::from_secs(seconds)).to_string(), text);
         }
     }

@@ -101,10 +101,8 @@ fn report(made: &Made, config: &Config) -> String {
         manifest.made_at,
         manifest.waiting,
     );
-    let places = [
-        ("encryption key", &manifest.keys.encryption),
-        ("secret for tokens", &manifest.keys.tokens),
-    ];
+    let places =
+        [("encryption key", &manifest.keys.encryption), ("secret for tokens", &manifest.keys.tokens)];
     for (key, place) in places {
         text.push_str(&match place {
             KeyPlace::Inside { file } => format!("The {key} is inside, as {file}: protect the backup as the server.\n"),
@@ -126,8 +124,7 @@ fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let raised = stopped.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _entered = runtime.enter();
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     drop(_entered);
     std::thread::Builder::new().name("aldaba-signals".into()).spawn(move || {
         runtime.block_on(async {

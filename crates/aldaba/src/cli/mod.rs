@@ -219,8 +219,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, mail::Error as Mail,
+            policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)

@@ -38,11 +38,14 @@ pub(super) fn examine(config: &Config, thorough: bool, now: Timestamp, findings:
 fn schema(snapshot: &Snapshot) -> Finding {
     const CHECK: &str = "schema";
     let (found, known) = (snapshot.schema(), known_schema());
-    let writer = snapshot.program().map(|version| format!(", last written by Aldaba {version}")).unwrap_or_default();
+    let writer =
+        snapshot.program().map(|version| format!(", last written by Aldaba {version}")).unwrap_or_default();
     if found < known {
         return Finding::ok(
             CHECK,
-            format!("schema {found}{writer}; the next start of this version brings it to {known}: make a backup before"),
+            format!(
+                "schema {found}{writer}; the next start of this version brings it to {known}: make a backup before"
+            ),
         );
     }
     Finding::ok(CHECK, format!("schema {found}{writer}"))
@@ -51,7 +54,9 @@ fn schema(snapshot: &Snapshot) -> Finding {
 fn watermark(snapshot: &Snapshot) -> Finding {
     const CHECK: &str = "watermark";
     match snapshot.loss() {
-        None => Finding::ok(CHECK, format!("commit {} is the last one, and none is missing", snapshot.commit())),
+        None => {
+            Finding::ok(CHECK, format!("commit {} is the last one, and none is missing", snapshot.commit()))
+        }
         Some(loss) => Finding::problem(
             CHECK,
             format!("the database has gone back: {loss} Accepted messages are missing"),
@@ -66,7 +71,8 @@ fn integrity(snapshot: &Snapshot, thorough: bool) -> Finding {
     match snapshot.problems(thorough) {
         Err(error) => Finding::problem(CHECK, error.to_string(), DAMAGED),
         Ok(problems) if problems.is_empty() => {
-            let how = if thorough { "with its indexes" } else { "without comparing its indexes; --thorough does" };
+            let how =
+                if thorough { "with its indexes" } else { "without comparing its indexes; --thorough does" };
             Finding::ok(CHECK, format!("the database is whole, {how}"))
         }
         Ok(problems) => {

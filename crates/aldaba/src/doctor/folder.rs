@@ -67,7 +67,8 @@ fn permissions(state: &FolderState) -> Finding {
     if state.open_to_others.is_empty() {
         return Finding::ok(CHECK, "only the owner can read the folder and its files");
     }
-    let open: Vec<_> = state.open_to_others.iter().map(|(name, mode)| format!("{name} ({mode:04o})")).collect();
+    let open: Vec<_> =
+        state.open_to_others.iter().map(|(name, mode)| format!("{name} ({mode:04o})")).collect();
     Finding::warning(
         CHECK,
         format!("other users can read or write: {}", open.join(", ")),
@@ -100,13 +101,19 @@ fn space(config: &Config) -> Finding {
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let low = config.store.low_space_bytes;
     let room = format!("{} MiB are free", free >> 20);
-    let action = "free some space on the disk of the data folder, or shorten retention periods (docs/retention.md)";
+    let action =
+        "free some space on the disk of the data folder, or shorten retention periods (docs/retention.md)";
     if free < low {
-        let detail = format!("{room}, less than `low_space_bytes` ({} MiB): messages are refused (507)", low >> 20);
+        let detail =
+            format!("{room}, less than `low_space_bytes` ({} MiB): messages are refused (507)", low >> 20);
         return Finding::problem(CHECK, detail, action);
     }
     if free < low.saturating_mul(2) {
-        return Finding::warning(CHECK, format!("{room}; below {} MiB messages are refused", low >> 20), action);
+        return Finding::warning(
+            CHECK,
+            format!("{room}; below {} MiB messages are refused", low >> 20),
+            action,
+        );
     }
     Finding::ok(CHECK, room)
 }

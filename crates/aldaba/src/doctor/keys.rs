@@ -32,7 +32,9 @@ fn encryption(config: &Config, snapshot: &Snapshot) -> Finding {
         }
         Some(_) => Finding::problem(
             CHECK,
-            format!("the database was encrypted with another key than that of {origin}: the server does not start"),
+            format!(
+                "the database was encrypted with another key than that of {origin}: the server does not start"
+            ),
             "run this command with the settings of the server (ALDABA_ENCRYPTION_KEY, ALDABA_JWT_SECRET or --config), or put the \
              right key back from a backup",
         ),

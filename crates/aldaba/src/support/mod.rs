@@ -62,7 +62,9 @@ pub(crate) async fn collect(parts: Parts<'_>) -> io::Result<Vec<u8>> {
         let FolderState { is_locked, database_bytes, log_bytes, .. } = state;
         add(
             "files.json",
-            &pretty(&json!({"serverRuns": is_locked, "databaseBytes": database_bytes, "logBytes": log_bytes})),
+            &pretty(
+                &json!({"serverRuns": is_locked, "databaseBytes": database_bytes, "logBytes": log_bytes}),
+            ),
         );
         if is_locked {
             for (name, text) in from_server(config).await {

@@ -35,7 +35,8 @@ fn a_target_that_exists_is_inside_the_data_folder_or_cannot_be_made_is_refused()
     refused_backup(&stage, &file.join("below"), 1, "Not a directory");
     refused_backup(&stage, &stage.path("missing/below"), 1, "No such file");
     // The folder of the server changes meanwhile, so only its names are compared.
-    let output = aldaba(&["backup", stage.data.join("b").to_str().expect("text"), "--data"], &stage.data, &[]);
+    let output =
+        aldaba(&["backup", stage.data.join("b").to_str().expect("text"), "--data"], &stage.data, &[]);
     assert!(said(&output).contains("inside of the data folder"), "{}", said(&output));
     assert!(!stage.data.join("b").exists() && !stage.data.join("b.unfinished").exists());
 }
@@ -88,7 +89,9 @@ fn a_disk_that_takes_no_more_leaves_nothing_of_a_backup() {
 fn with_small_disk(options: &str, stage: &Stage, script: &str) -> std::process::Output {
     let disk = stage.path("disk");
     std::fs::create_dir_all(&disk).expect("a folder");
-    let script = format!("mount -t tmpfs -o {options} none \"$1\" || exit 99; {script}; code=$?; ls -A \"$1\"; umount \"$1\"; exit $code");
+    let script = format!(
+        "mount -t tmpfs -o {options} none \"$1\" || exit 99; {script}; code=$?; ls -A \"$1\"; umount \"$1\"; exit $code"
+    );
     let unshared = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", &script, BINARY])
         .args([&disk, &stage.data])
@@ -101,7 +104,9 @@ fn with_small_disk(options: &str, stage: &Stage, script: &str) -> std::process::
 fn a_full_disk_is_named_before_and_during_a_backup_and_nothing_is_left_on_it() {
     let (stage, _server) = Stage::quiet();
     let backup = "\"$0\" backup \"$1/backup\" --data \"$2\"";
-    for (options, why) in [("size=256k", "bytes free, and the backup needs about"), ("size=64m,nr_inodes=4", "full")] {
+    for (options, why) in
+        [("size=256k", "bytes free, and the backup needs about"), ("size=64m,nr_inodes=4", "full")]
+    {
         let output = with_small_disk(options, &stage, backup);
         let text = said(&output);
         assert_eq!(output.status.code(), Some(1), "{text}");

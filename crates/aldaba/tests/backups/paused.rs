@@ -76,7 +76,11 @@ fn nothing_is_sent_until_the_operator_resumes_across_restarts_and_kills() {
     }
     let server = Server::start(&folder, free_address());
     let output = aldaba(&["restore", "--resume", "--data"], &folder, &[]);
-    assert!(output.status.success() && said(&output).contains("the server sends what waits"), "{}", said(&output));
+    assert!(
+        output.status.success() && said(&output).contains("the server sends what waits"),
+        "{}",
+        said(&output)
+    );
     assert_eq!(arrived(&receiver, waiting.len()), waiting);
     let health = stage.client(server.address).get("/health").expect("an answer");
     assert_eq!(health.body["delivering"]["status"], "ok");

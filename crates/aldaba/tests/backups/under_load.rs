@@ -42,7 +42,8 @@ fn send(address: SocketAddr, token: &str, app: &str, accepted: &Accepted) {
     let path = format!("/app/{app}/msg");
     while !accepted.stop.load(Ordering::Relaxed) {
         let number = accepted.next.fetch_add(1, Ordering::Relaxed);
-        let body = format!(r#"{{"eventType": "a", "payload": {{"n": {number}, "x": "{}"}}}}"#, "y".repeat(400));
+        let body =
+            format!(r#"{{"eventType": "a", "payload": {{"n": {number}, "x": "{}"}}}}"#, "y".repeat(400));
         let begun = now();
         let answer = client.post(&path, None, &body).expect("an answer");
         let took = now().duration_since(begun);
@@ -109,7 +110,9 @@ fn every_message_accepted_before_a_backup_began_is_in_it_and_accepting_stays_qui
     accepted.stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender failed"));
     let (without, during) = (p99(&mut without), p99(&mut during));
-    println!("{backups} backups: nothing is missing; accept p99 {without:?} without, {during:?} during a backup");
+    println!(
+        "{backups} backups: nothing is missing; accept p99 {without:?} without, {during:?} during a backup"
+    );
     assert!(during <= (without * 2).max(NOISE), "{during:?} is more than twice {without:?}");
     let log = stage.data.join("aldaba.db-wal").metadata().expect("a log").len();
     assert!(log < 512 << 20, "the log has grown to {log} bytes and stays so");

@@ -33,7 +33,9 @@ fn a_folder_of_a_newer_version_is_refused_with_the_version_that_reads_it() {
         let mut after = content(&stage.data).expect("a folder");
         // An empty log and its index may stay, which every start makes.
         let known = before.expect("a folder");
-        after.retain(|name, (_, bytes)| known.contains_key(name) || !(name.ends_with("-shm") || bytes.is_empty()));
+        after.retain(|name, (_, bytes)| {
+            known.contains_key(name) || !(name.ends_with("-shm") || bytes.is_empty())
+        });
         assert!(after == known, "something was changed");
     };
     run(&["serve", "--listen", "127.0.0.1:0", "--data"]);
@@ -69,7 +71,9 @@ fn a_folder_says_which_version_wrote_it_last() {
     };
     with_database(&stage.data, |connection| {
         assert_eq!(program(connection), env!("CARGO_PKG_VERSION").as_bytes());
-        connection.execute("UPDATE setting SET value = x'30' WHERE name = 'program'", ()).expect("it is written");
+        connection
+            .execute("UPDATE setting SET value = x'30' WHERE name = 'program'", ())
+            .expect("it is written");
     });
     assert_eq!(Server::start(&stage.data, free_address()).stop(), Some(0));
     with_database(&stage.data, |connection| {

@@ -17,10 +17,10 @@ use std::time::Duration;
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 /// Names that an error lists at most.
 const MAX_NAMES: usize = 3;
-/// How many numbers may have been given in each second since the copy was made.
-const NUMBERS_PER_SECOND: u64 = 100_000;
-/// How many may have been given at least, whatever the clocks say.
-const FEWEST_NUMBERS: u64 = 1_000_000_000;
+/// How many numbers may have been given in each millisecond since the copy was made.
+const NUMBERS_PER_MILLISECOND: u64 = 100;
+/// How many may have been given besides, whatever the clocks say.
+const MORE_NUMBERS: u64 = 1_000_000_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RestoringError {
@@ -104,12 +104,9 @@ impl Restoring {
     /// Gives the folder its files. `since`: how long ago the copy was made.
     ///
     /// Deliveries were numbered after the copy was made, and the ids that callers have of them are made of these numbers. So
-    /// the numbers of the new folder begin far beyond those that can have been given.
-    pub fn finish(
-        mut self,
-        settings: &[(&str, &[u8])],
-        since: Duration,
-    ) -> Result<Restored, RestoringError> {
+    /// the numbers of the new folder begin far beyond those that can have been given, and a later restore of the same copy begins
+    /// beyond those of an earlier one.
+    pub fn finish(mut self, settings: &[(&str, &[u8])], since: Duration) -> Result<Restored, RestoringError> {
         let folder = self.folder.clone();
         let failed = |source| RestoringError::Folder { folder: folder.clone(), source };
         let unusable = |error: CopyError| RestoringError::Database(error.to_string());
@@ -163,7 +160,8 @@ fn check_empty(folder: &Path) -> Result<(), RestoringError> {
 /// Begins new numbers, and returns that of the last commit.
 fn prepare(database: &Path, since: Duration) -> rusqlite::Result<u64> {
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let skipped = since.as_secs().saturating_mul(NUMBERS_PER_SECOND).max(FEWEST_NUMBERS);
+    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let skipped = millis.saturating_mul(NUMBERS_PER_MILLISECOND).saturating_add(MORE_NUMBERS);
     let skipped = i64::try_from(skipped).unwrap_or(i64::MAX / 2);
     let changed =
         connection.execute("UPDATE total SET value = value + ?1 WHERE name = 'numbers'", (skipped,))?;

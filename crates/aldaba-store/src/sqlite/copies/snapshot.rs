@@ -93,7 +93,10 @@ impl Snapshot {
         // Before the database: a server that writes meanwhile is only ever ahead of what is read here.
         let watermark = Watermark::read(&folder.join(files::WATERMARK)).map_err(failed)?;
         if size(&file).map_err(failed)? == 0 {
-            return Err(failed(io::Error::new(io::ErrorKind::NotFound, "it has no aldaba.db, or an empty one")));
+            return Err(failed(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it has no aldaba.db, or an empty one",
+            )));
         }
         let in_file = connect::file_alone(&file).ok().and_then(|alone| commits::in_file(&alone));
         let connection = connect::reader_of_another(&file)?;

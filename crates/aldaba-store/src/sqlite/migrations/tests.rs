@@ -271,8 +271,17 @@ async fn folders_of_the_last_three_versions_are_opened_with_everything_in_them_a
             let connection = Connection::open(folder.path().join("aldaba.db")).unwrap();
             connection.query_row(&format!("SELECT count(*) FROM {table}"), (), |row| row.get(0)).unwrap()
         };
-        let tables =
-            ["application", "endpoint", "message", "delivery", "attempt", "unique_key", "mail", "api_key", "setting"];
+        let tables = [
+            "application",
+            "endpoint",
+            "message",
+            "delivery",
+            "attempt",
+            "unique_key",
+            "mail",
+            "api_key",
+            "setting",
+        ];
         let before = tables.map(rows);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&Options::new(folder.path())).unwrap());
         assert_eq!(version_of(folder.path()), STEPS.len() as i64);

@@ -3,4 +3,5 @@
 pub(crate) mod command_line;
 pub(crate) mod embedded;
 pub(crate) mod policy_command;
+mod support_command;
 pub(crate) mod token_command;
