@@ -104,7 +104,7 @@ mod tests {
     fn the_writer_waits_for_readers_of_a_long_log_but_not_for_a_backup() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Connection::open(folder.path().join("a.db")).unwrap();
-        let (connection, reader) = (open(), open());
+        let (mut connection, reader) = (open(), open());
         connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE a (b);").unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM a;").unwrap();
         connection.execute_batch("INSERT INTO a VALUES (1);").unwrap();

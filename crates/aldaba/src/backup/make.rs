@@ -66,6 +66,16 @@ pub(crate) enum BackupError {
     Folder(#[from] FolderError),
 }
 
+impl BackupError {
+    fn of_target(target: &Path, source: io::Error) -> Self {
+        let target = target.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { target },
+            _ => Self::Target { target, source },
+        }
+    }
+}
+
 /// A finished backup.
 #[derive(Debug)]
 pub(crate) struct Made {
@@ -89,7 +99,7 @@ pub(crate) fn make(
     go_on: impl FnMut(CopyProgress) -> bool,
 ) -> Result<Made, BackupError> {
     check_database(config)?;
-    let failed = |source| BackupError::Target { target: target.to_owned(), source };
+    let failed = |source| BackupError::of_target(target, source);
     check_target(config.data(), target)?;
     let snapshot = Snapshot::begin(config.data())?;
     let made_at = now();
@@ -112,9 +122,7 @@ pub(crate) fn make(
     let database = unfinished.path.join(DATABASE);
     let copy_failed = |source| match source {
         CopyError::Full => BackupError::Full { target: target.to_owned() },
-        CopyError::Write(source) if source.kind() == io::ErrorKind::StorageFull => {
-            BackupError::Full { target: target.to_owned() }
-        }
+        CopyError::Write(source) => BackupError::of_target(target, source),
         source => BackupError::Copy { target: target.to_owned(), source },
     };
     let limits = CopyLimits { log_growth: options.log_growth, free_bytes: config.store.low_space_bytes };
@@ -141,7 +149,7 @@ pub(crate) fn make(
 }
 
 fn check_target(data: &Path, target: &Path) -> Result<(), BackupError> {
-    let failed = |source| BackupError::Target { target: target.to_owned(), source };
+    let failed = |source| BackupError::of_target(target, source);
     if target.symlink_metadata().is_ok() {
         return Err(BackupError::Exists { target: target.to_owned() });
     }
@@ -176,7 +184,7 @@ struct Unfinished {
 
 impl Unfinished {
     fn make(target: &Path) -> Result<Self, BackupError> {
-        let failed = |source| BackupError::Target { target: target.to_owned(), source };
+        let failed = |source| BackupError::of_target(target, source);
         let name = target.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let mut unfinished = name.to_owned();
         unfinished.push(".unfinished");
@@ -203,7 +211,7 @@ impl Unfinished {
 
     /// Gives the backup its name.
     fn finish(self, target: &Path) -> Result<(), BackupError> {
-        let failed = |source| BackupError::Target { target: target.to_owned(), source };
+        let failed = |source| BackupError::of_target(target, source);
         File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
         match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
             Ok(()) => {}

@@ -46,7 +46,7 @@ impl Redaction {
             _ => (word, ""),
         };
         if let Some(at) = PREFIXES.iter().filter_map(|prefix| bare.find(prefix)).min() {
-            return format!("{}{HIDDEN}{edge}", &bare[..at]);
+            return format!("{}{HIDDEN}{edge}", url(&bare[..at]));
         }
         format!("{}{edge}", url(bare))
     }
@@ -88,6 +88,7 @@ mod tests {
             ("secret=whsec_abc more", "secret=(hidden) more"),
             ("Bearer eyJhbGciOi.J9.x\n", "Bearer (hidden)\n"),
             ("to https://u:p@a.example:8/x?k=v, again", "to https://(hidden)@a.example:8/x?…, again"),
+            ("http://u:p@a.example/whsec_x", "http://(hidden)@a.example/(hidden)"),
             ("http://a.example/x", "http://a.example/x"),
         ] {
             assert_eq!(redaction.applied(text), expected);

@@ -139,3 +139,52 @@ fn a_resend_by_hand_is_refused_while_sending_is_paused_and_its_answer_says_so() 
     assert_eq!((answer.status, &answer.body["code"]), (503, &"paused".into()), "{}", answer.body);
     assert!(receiver.next(QUIET).is_none(), "something was sent");
 }
+
+/// Waits until so many mails are queued in a data folder.
+fn wait_for_mail(data: &std::path::Path) {
+    wait_until("a mail is queued", || {
+        let connection = rusqlite::Connection::open(data.join("aldaba.db")).expect("a database");
+        let count: i64 =
+            connection.query_row("SELECT count(*) FROM mail", (), |row| row.get(0)).expect("a table");
+        count > 0
+    });
+}
+
+#[test]
+fn mails_wait_for_the_resume_too() {
+    let receiver = Receiver::start(|_, _| 410);
+    let (stage, server) = Stage::start(&format!("http://{}/unused", receiver.address));
+    drop(server);
+    let closed = format!("smtp://{}", free_address());
+    let mails = |url: &str| {
+        let settings = [("ALDABA_SMTP_URL", url.to_owned()), ("ALDABA_MAIL_FROM", "a@example.com".into())];
+        settings.into_iter().chain([("ALDABA_MAIL_DELAY_SECONDS", "0".to_owned())]).collect::<Vec<_>>()
+    };
+    let start = |data: &std::path::Path, url: &str| {
+        let settings = mails(url);
+        let settings: Vec<_> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Server::start_with(data, free_address(), &settings)
+    };
+    let server = start(&stage.data, &closed);
+    let owner = format!(
+        r#"{{"url": "http://{}/", "policy": "standard", "ownerEmail": "owner@example.com"}}"#,
+        receiver.address
+    );
+    let made = stage.client(server.address).post(&format!("/app/{}/endpoint", stage.app), None, &owner);
+    assert_eq!(made.expect("an answer").status, 201);
+    // It is gone, which its owner is told.
+    stage.send(server.address, 1);
+    wait_for_mail(&stage.data);
+    let backup = stage.backup("backup");
+    server.kill();
+    let mail_server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    mail_server.set_nonblocking(true).expect("a socket");
+    let url = format!("smtp://{}", mail_server.local_addr().expect("it has one"));
+    let folder = stage.restore(&backup, "restored");
+    let _server = start(&folder, &url);
+    // A server that is not paused connects within milliseconds.
+    std::thread::sleep(QUIET);
+    assert!(mail_server.accept().is_err(), "a mail was about to leave");
+    assert!(aldaba(&["restore", "--resume", "--data"], &folder, &[]).status.success());
+    wait_until("the mail is about to leave", || mail_server.accept().is_ok());
+}

@@ -53,7 +53,7 @@ fn a_backup_of_a_stopped_server_works_and_the_server_starts_afterwards() {
     assert_eq!(server.stop(), Some(0));
     let backup = stage.backup("backup");
     let server = Server::start(&stage.data, stage.address);
-    assert_eq!(messages(&stage, server.address), [sent.clone()]);
+    assert_eq!(messages(&stage, server.address), std::slice::from_ref(&sent));
     drop(server);
     let server = Server::start(&stage.restore(&backup, "restored"), free_address());
     assert_eq!(messages(&stage, server.address), [sent]);

@@ -11,6 +11,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub struct CopyProgress {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    #[error("another backup of this folder is being made")]
+    #[error("another backup, or `aldaba doctor`, reads the database now; try again when it has ended")]
     Another,
     #[error("it was told to stop")]
     Stopped,
@@ -143,8 +144,7 @@ impl Snapshot {
 
 /// Makes a copy one file without a log, with these settings. It is on disk when this returns.
 pub fn finish_copy(file: &Path, settings: &[(&str, &[u8])]) -> Result<(), CopyError> {
-    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    connection.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+    let connection = alone(file)?;
     for (name, value) in settings {
         connection.execute(
             "INSERT INTO setting (name, value) VALUES (?1, ?2)
@@ -155,6 +155,23 @@ pub fn finish_copy(file: &Path, settings: &[(&str, &[u8])]) -> Result<(), CopyEr
     connection.close().map_err(|(_, error)| error)?;
     File::open(file)?.sync_all()?;
     Ok(files::sync_folder_of(file)?)
+}
+
+/// The bytes of a database's head that say how it is written and read: 1 without a log, 2 with one.
+const MODE_OFFSET: u64 = 18;
+const WITHOUT_LOG: [u8; 2] = [1, 1];
+
+/// Opens a copy that nobody else has, without any file beside it: the disk of the copy may be full, or of a kind on which a log
+/// does not work. A change that fails spoils the copy, so the copy is thrown away then.
+pub(super) fn alone(file: &Path) -> Result<Connection, CopyError> {
+    let head = File::options().write(true).open(file)?;
+    head.write_all_at(&WITHOUT_LOG, MODE_OFFSET)?;
+    drop(head);
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    for (pragma, value) in [("journal_mode", "memory"), ("synchronous", "off")] {
+        connection.pragma_update_and_check(None, pragma, value, |_| Ok(())).or_else(ignore_no_row)?;
+    }
+    Ok(connection)
 }
 
 /// Some pragmas answer with their value and others with nothing.

@@ -1,12 +1,11 @@
 //! Makes a data folder of a copy. Everything is prepared in a folder within it and gets its place at the end, the database last:
 //! a restore that is ended midway leaves nothing that looks whole.
 
-use super::copy::CopyError;
+use super::copy::{CopyError, alone};
 use crate::sqlite::files::{self, NewFiles};
 use crate::sqlite::lock::FolderLock;
 use crate::sqlite::watermark::{Mark, Watermark};
 use crate::sqlite::{OpenError, commits};
-use rusqlite::{Connection, OpenFlags};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -112,7 +111,7 @@ impl Restoring {
         let unusable = |error: CopyError| RestoringError::Database(error.to_string());
         let database = self.database();
         super::copy::finish_copy(&database, settings).map_err(unusable)?;
-        let commit = prepare(&database, since).map_err(|error| unusable(error.into()))?;
+        let commit = prepare(&database, since).map_err(unusable)?;
         File::open(&database).and_then(|file| file.sync_all()).map_err(failed)?;
         let _ = Watermark::set(&self.path(files::WATERMARK), Mark { committed: commit, in_file: commit });
         files::sync_folder_of(&database).map_err(failed)?;
@@ -158,8 +157,8 @@ fn check_empty(folder: &Path) -> Result<(), RestoringError> {
 }
 
 /// Begins new numbers, and returns that of the last commit.
-fn prepare(database: &Path, since: Duration) -> rusqlite::Result<u64> {
-    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+fn prepare(database: &Path, since: Duration) -> Result<u64, CopyError> {
+    let connection = alone(database)?;
     let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     let skipped = millis.saturating_mul(NUMBERS_PER_MILLISECOND).saturating_add(MORE_NUMBERS);
     let skipped = i64::try_from(skipped).unwrap_or(i64::MAX / 2);
@@ -172,5 +171,5 @@ fn prepare(database: &Path, since: Duration) -> rusqlite::Result<u64> {
             (skipped,),
         )?;
     }
-    commits::last(&connection)
+    Ok(commits::last(&connection)?)
 }

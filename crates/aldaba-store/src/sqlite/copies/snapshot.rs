@@ -12,7 +12,7 @@ use aldaba_delivery::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Snapshot {
     schema: i64,
     commit: u64,
     loss: Option<Loss>,
+    /// Whether a server may write the database meanwhile.
+    is_live: bool,
 }
 
 /// What waits to be delivered.
@@ -106,7 +108,7 @@ impl Snapshot {
         let commit = commits::last(&connection).map_err(unreadable)?;
         let has_log = size(&folder.join(files::LOG)).map_err(failed)? > 0;
         let loss = judge(watermark, Some(commit), in_file, has_log).err();
-        Ok(Self { connection, folder: folder.to_owned(), schema, commit, loss })
+        Ok(Self { connection, folder: folder.to_owned(), schema, commit, loss, is_live: true })
     }
 
     /// Begins to read a copy that nobody writes, and that has no log.
@@ -117,7 +119,7 @@ impl Snapshot {
         let schema = migrations::version(&connection, file)?;
         let commit = commits::last(&connection).map_err(unreadable)?;
         let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
-        Ok(Self { connection, folder, schema, commit, loss: None })
+        Ok(Self { connection, folder, schema, commit, loss: None, is_live: false })
     }
 
     /// How many steps of the schema the database has run.
@@ -182,6 +184,7 @@ impl Snapshot {
 
     /// Reads the whole database and returns what is wrong with it. `thorough`: compares the indexes with their tables, too.
     pub fn problems(&self, thorough: bool) -> Result<Vec<String>, OpenError> {
+        let _mark = self.mark();
         let pragma = if thorough { "integrity_check" } else { "quick_check" };
         let check = || -> rusqlite::Result<Vec<String>> {
             let mut check = self.connection.prepare(&format!("PRAGMA {pragma}({MAX_PROBLEMS})"))?;
@@ -207,6 +210,7 @@ impl Snapshot {
             self.connection.prepare(text)?.query_map((), |row| row.get(0))?.collect()
         };
         let tables = read().map_err(|error| OpenError::database(&self.file(), &error))?;
+        let _mark = self.mark();
         Ok(tables.into_iter().map(|table| (table.clone(), self.count_within(&table, limit))).collect())
     }
 
@@ -238,6 +242,12 @@ impl Snapshot {
         bytes.map_err(|error| OpenError::database(&self.file(), &error))
     }
 
+    /// Keeps the writer of a running server from waiting for a long read.
+    fn mark(&self) -> Option<CopyMark> {
+        let runs = self.is_live && FolderLock::is_held(&self.folder).unwrap_or(false);
+        if runs { CopyMark::take(&self.folder).ok().flatten() } else { None }
+    }
+
     /// Bytes of the log of the folder as it is now.
     pub(super) fn log_bytes(&self) -> u64 {
         size(&self.folder.join(files::LOG)).unwrap_or(0)
@@ -262,9 +272,13 @@ pub(super) struct CopyMark {
 }
 
 impl CopyMark {
-    /// `None`: another copy is being made.
+    /// `None`: another process reads for long already.
     pub(super) fn take(folder: &Path) -> io::Result<Option<Self>> {
         let file = files::open_private(&folder.join(files::COPYING))?;
+        // Where root makes the copy, the server's user must be able to make the next one.
+        if let Ok(owner) = folder.join(files::DATABASE).metadata() {
+            let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        }
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { file })),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),

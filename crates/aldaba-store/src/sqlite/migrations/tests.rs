@@ -293,7 +293,8 @@ async fn folders_of_the_last_three_versions_are_opened_with_everything_in_them_a
         let message = aldaba_delivery::MessageId::from_bytes(*b"00000000000000000042");
         let deliveries = store.deliveries(message).await.unwrap();
         let [delivered] = &deliveries[..] else { panic!("{deliveries:?}") };
-        assert_eq!((delivered.state, delivered.attempts), (DeliveryState::Delivered, 2));
+        assert!(matches!(delivered.state, DeliveryState::Delivered { .. }), "{delivered:?}");
+        assert_eq!(delivered.attempts, 2);
         let contents = store.contents(vec![(app_id, message)]).await.unwrap();
         assert_eq!(contents[0].as_ref().map(|content| content.payload.len()), Some(300));
         assert_eq!(store.setting("encryption-check").await.unwrap(), Some(vec![9]));

@@ -15,8 +15,9 @@ use std::process::Command;
 /// The files of the archive.
 fn extracted(archive: &Path, into: &Path) -> BTreeMap<String, String> {
     std::fs::create_dir_all(into).unwrap();
-    let tar = Command::new("tar").arg("--extract").arg("--file").arg(archive).arg("--directory").arg(into);
-    assert!({ tar }.status().unwrap().success());
+    let mut tar = Command::new("tar");
+    tar.arg("--extract").arg("--file").arg(archive).arg("--directory").arg(into);
+    assert!(tar.status().unwrap().success());
     let files = std::fs::read_dir(into.join("aldaba-support")).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     files.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap())).collect()
