@@ -39,5 +39,5 @@ pub use operations::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts,
 pub use restarts::{RestartedTask, Restarts, panic_message};
 pub use sqlite::{
     CopyError, CopyLimits, CopyProgress, FolderState, Loss, OpenError, PendingCounts, Restored, Restoring,
-    RestoringError, Snapshot, finish_copy, known_schema,
+    RestoringError, Snapshot, finish_copy, known_schema, sqlite_version,
 };

@@ -151,7 +151,7 @@ words! {
     CheckState {
         /// Well.
         Fine = "ok",
-        /// An operator should look at it; messages are accepted and delivered meanwhile.
+        /// An operator should look at it; messages are accepted meanwhile, and delivered unless the operator has paused that.
         Warning = "warning",
         /// Messages are refused, or not delivered.
         Failing = "failing",

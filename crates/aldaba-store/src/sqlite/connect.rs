@@ -22,6 +22,11 @@ const STATEMENTS: usize = 128;
 /// How long to wait for a lock that another program holds, such as a shell on the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The version of SQLite in this program.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 pub(super) fn check_version() -> Result<(), OpenError> {
     match rusqlite::version_number() {
         found if found >= OLDEST_SQLITE => Ok(()),

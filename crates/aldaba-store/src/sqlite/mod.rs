@@ -33,6 +33,7 @@ mod writer;
 
 pub use crate::operations::Monotonic;
 pub use batch::{Database, Observer};
+pub use connect::sqlite_version;
 pub use copies::{
     CopyError, CopyLimits, CopyProgress, FolderState, PendingCounts, Restored, Restoring, RestoringError,
     Snapshot, finish_copy, known_schema,

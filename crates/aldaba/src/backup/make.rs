@@ -177,6 +177,7 @@ fn parent(target: &Path) -> &Path {
 
 /// The folder of a backup that is not finished. Dropped, it is removed with all that is in it.
 struct Unfinished {
+    /// Empty: it has the name of the backup now.
     path: PathBuf,
     /// Locked: another process removes what nobody works on.
     _lock: File,
@@ -210,7 +211,7 @@ impl Unfinished {
     }
 
     /// Gives the backup its name.
-    fn finish(self, target: &Path) -> Result<(), BackupError> {
+    fn finish(mut self, target: &Path) -> Result<(), BackupError> {
         let failed = |source| BackupError::of_target(target, source);
         File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
         match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
@@ -222,13 +223,16 @@ impl Unfinished {
             Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(&self.path, target).map_err(failed)?,
             Err(error) => return Err(failed(error.into())),
         }
+        // Somebody else may use the name from here on.
+        self.path = PathBuf::new();
         File::open(parent(target)).and_then(|folder| folder.sync_all()).map_err(failed)
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It has another name once it is finished.
-        let _ = std::fs::remove_dir_all(&self.path);
+        if !self.path.as_os_str().is_empty() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }

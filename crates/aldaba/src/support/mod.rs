@@ -9,7 +9,7 @@ use crate::config::{Config, SettingShown, Source};
 use crate::doctor::{self, Diagnosis};
 use aldaba_delivery::Timestamp;
 use aldaba_engine::default_organization;
-use aldaba_store::{FolderState, Snapshot, known_schema};
+use aldaba_store::{FolderState, Snapshot, known_schema, sqlite_version};
 use archive::Archive;
 use redact::Redaction;
 use serde_json::{Value, json};
@@ -113,6 +113,7 @@ fn versions() -> Value {
         "aldaba": env!("CARGO_PKG_VERSION"),
         "commit": option_env!("ALDABA_COMMIT").unwrap_or("unknown"),
         "schema": known_schema(),
+        "sqlite": sqlite_version(),
         "kernel": system("/proc/version"),
         "system": release,
         "architecture": std::env::consts::ARCH,

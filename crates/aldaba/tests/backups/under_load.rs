@@ -14,8 +14,9 @@ const PAST_MESSAGES: usize = 150;
 const PAST_BYTES: usize = 500_000;
 /// How long accepting is measured without a backup, each time.
 const MEASURED: Duration = Duration::from_secs(2);
-/// On a machine that others use, a few milliseconds more or less say nothing.
-const NOISE: Duration = Duration::from_millis(30);
+/// Among other tests the times say little; by itself (`cargo xtask backups`) a few milliseconds more or less say nothing.
+const NOISE_AMONG_OTHERS: Duration = Duration::from_millis(250);
+const NOISE: Duration = Duration::from_millis(5);
 
 /// What the senders have done: in the order of the answers.
 #[derive(Default)]
@@ -69,7 +70,9 @@ fn p99(times: &mut [Duration]) -> Duration {
 
 #[test]
 fn every_message_accepted_before_a_backup_began_is_in_it_and_accepting_stays_quick() {
-    let backups: usize = std::env::var("ALDABA_BACKUPS").map_or(2, |text| text.parse().expect("a number"));
+    let asked = std::env::var("ALDABA_BACKUPS").ok();
+    let noise = if asked.is_some() { NOISE } else { NOISE_AMONG_OTHERS };
+    let backups: usize = asked.map_or(2, |text| text.parse().expect("a number"));
     let (stage, server) = Stage::quiet();
     let past = format!(r#"{{"eventType": "a", "payload": {{"x": "{}"}}}}"#, "z".repeat(PAST_BYTES));
     for _ in 0..PAST_MESSAGES {
@@ -113,7 +116,7 @@ fn every_message_accepted_before_a_backup_began_is_in_it_and_accepting_stays_qui
     println!(
         "{backups} backups: nothing is missing; accept p99 {without:?} without, {during:?} during a backup"
     );
-    assert!(during <= (without * 2).max(NOISE), "{during:?} is more than twice {without:?}");
+    assert!(during <= (without * 2).max(noise), "{during:?} is more than twice {without:?}");
     let log = stage.data.join("aldaba.db-wal").metadata().expect("a log").len();
     assert!(log < 512 << 20, "the log has grown to {log} bytes and stays so");
     assert_eq!(server.stop(), Some(0));
