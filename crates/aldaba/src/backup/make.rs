@@ -96,7 +96,7 @@ pub(crate) fn make(
     target: &Path,
     options: BackupOptions,
     now: impl Fn() -> Timestamp,
-    go_on: impl FnMut(CopyProgress) -> bool,
+    mut go_on: impl FnMut(CopyProgress) -> bool,
 ) -> Result<Made, BackupError> {
     check_database(config)?;
     let failed = |source| BackupError::of_target(target, source);
@@ -126,7 +126,7 @@ pub(crate) fn make(
         source => BackupError::Copy { target: target.to_owned(), source },
     };
     let limits = CopyLimits { log_growth: options.log_growth, free_bytes: config.store.low_space_bytes };
-    snapshot.copy_to(&database, limits, go_on).map_err(copy_failed)?;
+    snapshot.copy_to(&database, limits, &mut go_on).map_err(copy_failed)?;
     // The server's log can start over from here on.
     drop(snapshot);
     // A server that is started on the copy by hand must not send either.
@@ -142,6 +142,10 @@ pub(crate) fn make(
     for name in manifest.keys.clone().files() {
         let (from, to) = (config.data().join(name), unfinished.path.join(name));
         manifest.files.push(ListedFile::copy(name, &from, &to).map_err(failed)?);
+    }
+    let bytes = manifest.bytes();
+    if !go_on(CopyProgress { copied: bytes, of: bytes }) {
+        return Err(copy_failed(CopyError::Stopped));
     }
     manifest.write(&unfinished.path).map_err(failed)?;
     unfinished.finish(target)?;

@@ -120,7 +120,7 @@ fn a_backup_that_is_stopped_leaves_nothing_and_one_that_is_killed_is_cleared_awa
     let (stage, _server) = Stage::quiet();
     // Large enough that the signal comes meanwhile.
     let body = format!(r#"{{"eventType": "a", "payload": {{"x": "{}"}}}}"#, "y".repeat(900_000));
-    for _ in 0..60 {
+    for _ in 0..100 {
         let path = format!("/app/{}/msg", stage.app);
         assert_eq!(stage.client(stage.address).post(&path, None, &body).expect("an answer").status, 202);
     }
