@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How often the lock is looked for again when a start that failed has just removed it.
 const MAX_TRIES: usize = 16;
 /// How often, and after which time, it is tried again where it is held: somebody may only have looked.
-const LOOKS: usize = 3;
-const LOOK_TIME: Duration = Duration::from_millis(10);
+const MAX_POLLS: usize = 3;
+const POLL_DELAY: Duration = Duration::from_millis(10);
 
 /// Keeps every other process, and every other store in this one, out of the data folder. It ends
 /// with the value or with the process, however that dies.
@@ -20,16 +20,16 @@ impl FolderLock {
     pub(super) fn take(folder: &Path) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Folder { folder: folder.to_owned(), source };
         let path = folder.join(files::LOCK);
-        let mut looks = 0;
+        let mut polls = 0;
         for _ in 0..MAX_TRIES {
             let file = files::open_private(&path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path).map_err(failed)? => return Ok(Self(file)),
                 // A start that failed has removed it in between. The next process would make another one.
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) if looks < LOOKS => {
-                    looks += 1;
-                    std::thread::sleep(LOOK_TIME);
+                Err(TryLockError::WouldBlock) if polls < MAX_POLLS => {
+                    polls += 1;
+                    std::thread::sleep(POLL_DELAY);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(OpenError::Locked { folder: folder.to_owned() });

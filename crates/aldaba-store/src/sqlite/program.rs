@@ -9,7 +9,7 @@ pub(super) const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The name of the setting.
 const PROGRAM: &str = "program";
 /// What a version can be at most. A text of somebody else must not fill an error message.
-const LONGEST: usize = 64;
+const MAX_BYTES: usize = 64;
 
 /// Notes that this version writes the database from now on.
 pub(super) fn note(connection: &Connection) -> rusqlite::Result<()> {
@@ -27,7 +27,7 @@ pub(super) fn last(connection: &Connection) -> Option<String> {
     let mut find = connection.prepare("SELECT value FROM setting WHERE name = ?1").ok()?;
     let found: Option<Vec<u8>> = find.query_row((PROGRAM,), |row| row.get(0)).optional().ok()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-. ()".contains(c);
-    String::from_utf8(found?).ok().filter(|text| text.len() <= LONGEST && text.chars().all(plain))
+    String::from_utf8(found?).ok().filter(|text| text.len() <= MAX_BYTES && text.chars().all(plain))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 /// What this version writes and reads.
 const FORMAT: u32 = 1;
 /// A manifest has less than this.
-const LONGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -87,7 +87,7 @@ impl Manifest {
         let damaged = |why: String| ManifestError::Damaged { file: file.clone(), why };
         let unreadable = |source| ManifestError::Unreadable { file: file.clone(), source };
         match file.metadata() {
-            Ok(found) if found.len() > LONGEST => return Err(damaged("it is too long".into())),
+            Ok(found) if found.len() > MAX_BYTES => return Err(damaged("it is too long".into())),
             Ok(_) => {}
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(ManifestError::Missing { folder: folder.to_owned() });

@@ -3,7 +3,7 @@
 use super::DataOptions;
 use crate::config::{Config, SettingShown};
 use crate::shell::full_path;
-use crate::support::{self, Parts};
+use crate::support::{self, ArchiveParts};
 use aldaba_engine::{Clock, SystemClock};
 use clap::Args;
 use std::fs::OpenOptions;
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     settings: &[SettingShown],
 ) -> Result<(), Error> {
     let now = SystemClock::new().wall();
-    let parts = Parts { config, settings, log: command.log.as_deref(), now };
+    let parts = ArchiveParts { config, settings, log: command.log.as_deref(), now };
     let archive = support::collect(parts).await.map_err(Error::Log)?;
     let seconds = now.millis() / 1000;
     let file = command.output.clone().unwrap_or_else(|| format!("aldaba-support-{seconds}.tar").into());

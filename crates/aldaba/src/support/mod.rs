@@ -39,7 +39,7 @@ Look through it before you send it.
 ";
 
 /// What the archive is made of.
-pub(crate) struct Parts<'a> {
+pub(crate) struct ArchiveParts<'a> {
     pub(crate) config: &'a Config,
     pub(crate) settings: &'a [SettingShown],
     /// The log, or `-` for standard input.
@@ -48,8 +48,8 @@ pub(crate) struct Parts<'a> {
 }
 
 /// Makes the archive in memory.
-pub(crate) async fn collect(parts: Parts<'_>) -> io::Result<Vec<u8>> {
-    let Parts { config, settings, log, now } = parts;
+pub(crate) async fn collect(parts: ArchiveParts<'_>) -> io::Result<Vec<u8>> {
+    let ArchiveParts { config, settings, log, now } = parts;
     let redaction = Redaction::of(config);
     let mut archive = Archive::new(now);
     let mut add = |name: &str, text: &str| archive.add(name, redaction.applied(text).as_bytes());

@@ -7,7 +7,7 @@ use crate::config::Config;
 const PREFIXES: [&str; 5] = ["whsec_", "whsk_", "whpk_", aldaba_engine::KEY_PREFIX, "eyJ"];
 const HIDDEN: &str = "(hidden)";
 /// A shorter secret would be found in plain words.
-const SHORTEST: usize = 8;
+const MIN_LENGTH: usize = 8;
 
 pub(super) struct Redaction {
     /// The secrets of this installation.
@@ -28,7 +28,7 @@ impl Redaction {
                 known.push(text.trim().to_owned());
             }
         }
-        known.retain(|secret| secret.len() >= SHORTEST);
+        known.retain(|secret| secret.len() >= MIN_LENGTH);
         Self { known }
     }
 

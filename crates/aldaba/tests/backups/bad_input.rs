@@ -176,15 +176,15 @@ fn a_damaged_cut_off_or_unfinished_backup_is_refused_and_nothing_is_written() {
     let backup = stage.backup("backup");
     let folder = stage.path("restored");
     refused_restore(&stage.path("missing"), &folder, 65, "it has no manifest.json");
-    let spoilt = |name: &str, spoil: &dyn Fn(Vec<u8>) -> Vec<u8>, why: &str| {
+    let damaged = |name: &str, damage: &dyn Fn(Vec<u8>) -> Vec<u8>, why: &str| {
         let file = backup.join(name);
         let whole = std::fs::read(&file).expect("it is there");
-        std::fs::write(&file, spoil(whole.clone())).expect("it can be written");
+        std::fs::write(&file, damage(whole.clone())).expect("it can be written");
         refused_restore(&backup, &folder, 65, why);
         std::fs::write(&file, whole).expect("it can be written");
     };
-    spoilt("aldaba.db", &|bytes| bytes[..bytes.len() / 2].to_vec(), "bytes, and had");
-    spoilt(
+    damaged("aldaba.db", &|bytes| bytes[..bytes.len() / 2].to_vec(), "bytes, and had");
+    damaged(
         "aldaba.db",
         &|mut bytes| {
             let middle = bytes.len() / 2;
@@ -193,13 +193,13 @@ fn a_damaged_cut_off_or_unfinished_backup_is_refused_and_nothing_is_written() {
         },
         "SHA-256",
     );
-    spoilt("encryption.key", &|_| Vec::new(), "bytes, and had");
-    spoilt("manifest.json", &|bytes| bytes[..bytes.len() / 2].to_vec(), "is damaged");
+    damaged("encryption.key", &|_| Vec::new(), "bytes, and had");
+    damaged("manifest.json", &|bytes| bytes[..bytes.len() / 2].to_vec(), "is damaged");
     let replaced = |from: &'static str, to: &'static str| {
         move |bytes: Vec<u8>| String::from_utf8(bytes).expect("text").replace(from, to).into_bytes()
     };
-    spoilt("manifest.json", &replaced("\"format\": 1", "\"format\": 2"), "which reads format 1");
-    spoilt("manifest.json", &replaced("\"aldaba.db\"", "\"../aldaba.db\""), "is no name of a file");
+    damaged("manifest.json", &replaced("\"format\": 1", "\"format\": 2"), "which reads format 1");
+    damaged("manifest.json", &replaced("\"aldaba.db\"", "\"../aldaba.db\""), "is no name of a file");
     std::fs::rename(backup.join("jwt.secret"), stage.path("moved")).expect("it is there");
     refused_restore(&backup, &folder, 65, "it is missing");
     std::fs::rename(stage.path("moved"), backup.join("jwt.secret")).expect("it goes back");

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 /// Pages of one step: 256 KiB.
 const STEP_PAGES: i32 = 64;
-/// Pages that are written between two syncs: 4 MiB.
-const SYNC_PAGES: i32 = 1024;
+/// Pages that are written between two syncs: 1 MiB. A commit of the server on the same disk waits for one of them at most.
+const SYNC_PAGES: i32 = 256;
 /// How long a copy rests after each sync, so that others come to the disk.
-const REST: Duration = Duration::from_millis(4);
+const REST: Duration = Duration::from_millis(6);
 /// What SQLite keeps of the copy before it writes it.
 const CACHE_KIB: i64 = 1024;
 
@@ -82,7 +82,8 @@ impl Snapshot {
         limits: CopyLimits,
         mut go_on: impl FnMut(CopyProgress) -> bool,
     ) -> Result<(), CopyError> {
-        let _mark = CopyMark::take(&self.folder)?.ok_or(CopyError::Another)?;
+        let unmarked = |error| CopyError::Database(format!("cannot write to the data folder: {error}"));
+        let _mark = CopyMark::take(&self.folder).map_err(unmarked)?.ok_or(CopyError::Another)?;
         drop(files::open_private(target)?);
         let log_before = self.log_bytes();
         let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -162,7 +163,7 @@ const MODE_OFFSET: u64 = 18;
 const WITHOUT_LOG: [u8; 2] = [1, 1];
 
 /// Opens a copy that nobody else has, without any file beside it: the disk of the copy may be full, or of a kind on which a log
-/// does not work. A change that fails spoils the copy, so the copy is thrown away then.
+/// does not work. A copy whose change has failed is thrown away.
 pub(super) fn alone(file: &Path) -> Result<Connection, CopyError> {
     let head = File::options().write(true).open(file)?;
     head.write_all_at(&WITHOUT_LOG, MODE_OFFSET)?;

@@ -80,7 +80,7 @@ async fn the_archive_says_how_the_server_is_and_has_no_secret_no_payload_and_no_
     .await;
     // What another program may have written beside our own lines.
     let stray = std::fs::read_to_string(&log).unwrap()
-        + &format!("curl -H 'Authorization: Bearer {token}' http://user:{password}@host/{}\n", secret);
+        + &format!("curl -H 'Authorization: Bearer {token}' http://user:{password}@host/{secret}\n");
     std::fs::write(folder.path().join("stray.log"), stray).unwrap();
 
     let archive = folder.path().join("report.tar");
