@@ -150,10 +150,10 @@ impl fmt::Display for Report<'_> {
         }
         let later = sendable.saturating_sub(due);
         let held = waiting.saturating_sub(sendable);
-        writeln!(
-            f,
-            "{later} wait for a later time, and {held} for endpoints that are off, blocked or given up."
-        )?;
+        if later + held > 0 {
+            let kept_back = "for endpoints that are off, blocked or given up";
+            writeln!(f, "{later} wait for a later time, and {held} {kept_back}.")?;
+        }
         if waiting > 0 {
             writeln!(
                 f,

@@ -144,10 +144,10 @@ fn a_restore_says_what_would_be_sent_and_a_check_makes_nothing() {
     assert!(text.contains("What was accepted after that is not in it"), "{text}");
     assert!(text.contains("receivers find them by their id"), "{text}");
     assert!(text.contains("sends nothing") && text.contains("restore --resume --data"), "{text}");
-    let counted = |words: &str| {
-        let sentence = text.split(['\n', '.']).find(|line| line.contains(words)).expect("the sentence");
-        let number = sentence.split_whitespace().find_map(|word| word.parse::<usize>().ok());
-        number.unwrap_or(0)
+    let counted = |words: &str| -> usize {
+        let mut sentences = text.split(['\n', '.']);
+        let sentence = sentences.find(|sentence| sentence.contains(words)).unwrap_or_default();
+        sentence.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0)
     };
     assert_eq!(counted("due") + counted("wait for a later time"), 3 + planned, "{text}");
 }
