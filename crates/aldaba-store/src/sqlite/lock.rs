@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How often the lock is looked for again when a start that failed has just removed it.
 const MAX_TRIES: usize = 16;
 /// How often, and after which time, it is tried again where it is held: somebody may only have looked.
-const MAX_POLLS: usize = 3;
-const POLL_DELAY: Duration = Duration::from_millis(10);
+pub(super) const MAX_POLLS: usize = 3;
+pub(super) const POLL_DELAY: Duration = Duration::from_millis(10);
 
 /// Keeps every other process, and every other store in this one, out of the data folder. It ends
 /// with the value or with the process, however that dies.

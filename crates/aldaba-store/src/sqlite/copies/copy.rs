@@ -7,7 +7,8 @@
 use super::snapshot::{CopyMark, Snapshot};
 use crate::sqlite::failure::describe;
 use crate::sqlite::files;
-use rusqlite::backup::{Backup, StepResult};
+use crate::sqlite::lock::FolderLock;
+use rusqlite::backup::{Backup, Progress, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
 use std::io;
@@ -17,9 +18,11 @@ use std::time::Duration;
 
 /// Pages of one step: 256 KiB.
 const STEP_PAGES: i32 = 64;
-/// Pages that are written between two syncs: 1 MiB. A commit of the server on the same disk waits for one of them at most.
-const SYNC_PAGES: i32 = 256;
-/// How long a copy rests after each sync, so that others come to the disk.
+/// Pages that are written between two syncs beside a server: 512 KiB. A commit on the same disk waits for one of them at most.
+const SYNC_PAGES: i32 = 128;
+/// The same while there is no server.
+const SYNC_PAGES_ALONE: i32 = 4096;
+/// How long a copy beside a server rests after each sync, so that others come to the disk.
 const REST: Duration = Duration::from_millis(6);
 /// What SQLite keeps of the copy before it writes it.
 const CACHE_KIB: i64 = 1024;
@@ -86,6 +89,10 @@ impl Snapshot {
         let _mark = CopyMark::take(&self.folder).map_err(unmarked)?.ok_or(CopyError::Another)?;
         drop(files::open_private(target)?);
         let log_before = self.log_bytes();
+        let (sync_pages, rest) = match FolderLock::is_held(&self.folder) {
+            Ok(false) => (SYNC_PAGES_ALONE, Duration::ZERO),
+            _ => (SYNC_PAGES, REST),
+        };
         let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // A copy that is not finished is thrown away, so nothing of it needs to be undone.
         for (pragma, value) in [("journal_mode", "off"), ("synchronous", "off")] {
@@ -94,33 +101,28 @@ impl Snapshot {
         copy.pragma_update(None, "cache_size", -CACHE_KIB)?;
         // SQLite's locks on the file end with this handle, and nobody else has the file.
         let file = File::open(target)?;
+        let of = self.bytes().map_err(|error| CopyError::Database(error.to_string()))?;
         {
             let backup = Backup::new(&self.connection, &mut copy)?;
-            let (mut unsynced, mut page_bytes) = (0, 0);
+            let mut unsynced = 0;
             loop {
-                let step = backup.step(STEP_PAGES)?;
-                let progress = backup.progress();
-                if page_bytes == 0 {
-                    page_bytes = self.bytes().map_err(|error| CopyError::Database(error.to_string()))?
-                        / u64::try_from(progress.pagecount).unwrap_or(1).max(1);
-                }
-                match step {
+                match backup.step(STEP_PAGES)? {
                     StepResult::Done => break,
-                    StepResult::More => {}
+                    StepResult::More => unsynced += STEP_PAGES,
                     // Nobody else writes into the copy, and a snapshot waits for nobody.
                     other => return Err(CopyError::Database(format!("the copy does not go on: {other:?}"))),
                 }
-                unsynced += STEP_PAGES;
-                if unsynced >= SYNC_PAGES {
+                if unsynced >= sync_pages {
                     unsynced = 0;
                     file.sync_data()?;
                     self.check(limits, log_before)?;
-                    let pages = |number| u64::try_from(number).unwrap_or(0) * page_bytes;
-                    let copied = pages(progress.pagecount - progress.remaining);
-                    if !go_on(CopyProgress { copied, of: pages(progress.pagecount) }) {
+                    let Progress { remaining, pagecount } = backup.progress();
+                    let pages = |number: i32| u64::try_from(number).unwrap_or(0);
+                    let copied = of / pages(pagecount).max(1) * pages(pagecount - remaining);
+                    if !go_on(CopyProgress { copied, of }) {
                         return Err(CopyError::Stopped);
                     }
-                    std::thread::sleep(REST);
+                    std::thread::sleep(rest);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! the log is copied nor the folder locked, and a server may start meanwhile.
 
 use crate::operations::setting;
-use crate::sqlite::lock::{FolderLock, is_locked};
+use crate::sqlite::lock::{FolderLock, MAX_POLLS, POLL_DELAY, is_locked};
 use crate::sqlite::opening::{judge, size};
 use crate::sqlite::reader::newest_moment;
 use crate::sqlite::transaction::SqliteTransaction;
@@ -10,7 +10,7 @@ use crate::sqlite::watermark::Watermark;
 use crate::sqlite::{Loss, OpenError, commits, connect, files, migrations, program};
 use aldaba_delivery::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl Snapshot {
         self.folder.join(files::DATABASE)
     }
 
-    /// How large the database is, in pages and in bytes.
+    /// How large the database is.
     pub fn bytes(&self) -> Result<u64, OpenError> {
         let number =
             |pragma| self.connection.pragma_query_value(None, pragma, |row| Ok(unsigned(row.get(0)?)));
@@ -279,10 +279,14 @@ impl CopyMark {
         if let Ok(owner) = folder.join(files::DATABASE).metadata() {
             let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
         }
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self { file })),
-            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        for _ in 0..MAX_POLLS {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Self { file })),
+                // The server's writer may only be looking.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_DELAY),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
+        Ok(None)
     }
 }
