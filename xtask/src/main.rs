@@ -37,6 +37,7 @@ cargo xtask observing    what the server says of itself, against a real Promethe
 cargo xtask schemathesis generated requests from the API's document: [--examples N] [options of schemathesis]
 cargo xtask simulate N   N seeds of the simulation (default 10,000)
 cargo xtask kill N       kill -9 under load with N messages (default 2,000)
+cargo xtask backups N    N backups under load, each restored and compared (default 20), and a full disk; needs unshare
 cargo xtask trials N     kill -9 at six points, and 64 copies at once, N times each on every transactional ledger (default 200)
 cargo xtask leases N     owners paused and killed, Redis paused and killed, N times each on every lease ledger (default 50)
 cargo xtask inbound N    N webhooks of another sender, a fifth of them duplicates, with kill -9 meanwhile (default 20,000)
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Some("schemathesis") => stages::schemathesis(&arguments[1..]),
         Some("simulate") => stages::simulate(&number("10000")),
         Some("kill") => stages::kill(&number("2000")),
+        Some("backups") => stages::backups(&number("20")),
         Some("trials") => stages::trials(&number("200")),
         Some("leases") => stages::leases(&number("50")),
         Some("inbound") => stages::inbound(&number("20000")),

@@ -165,6 +165,13 @@ pub(crate) fn kill(messages: &str) -> TaskResult {
     show(black_box("kill").env("ALDABA_KILL_MESSAGES", messages))
 }
 
+/// Backups under load, and on a disk that gets full, which needs the right to mount one.
+pub(crate) fn backups(count: &str) -> TaskResult {
+    let mut tests = black_box("backup");
+    tests.args(["--include-ignored", "under_load", "full_disk"]);
+    show(tests.env("ALDABA_BACKUPS", count))
+}
+
 /// Trials of the transactional ledgers.
 pub(crate) fn trials(count: &str) -> TaskResult {
     receiver_trials("crashes", "ALDABA_TRIALS", count)?;

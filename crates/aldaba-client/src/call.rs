@@ -192,6 +192,35 @@ impl Call {
     }
 }
 
+/// An answer as it came.
+#[derive(Clone, Debug)]
+pub struct PlainAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Client {
+    /// What the server answers to a GET of a path such as `/metrics` or `/api/v1/health/ready`, whatever the status. It is asked
+    /// once.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or the path cannot be sent.
+    pub async fn get_plain(&self, path: &str) -> Result<PlainAnswer, Error> {
+        let request = Request::builder()
+            .uri(format!("{}{path}", self.shared.base))
+            .header(AUTHORIZATION, self.shared.authorization.clone())
+            .header(USER_AGENT, self.shared.user_agent.clone())
+            .body(Full::default())
+            .map_err(|error| Error::Request { detail: format!("the path cannot be sent ({error})") })?;
+        let limit = self.retries.time_for_one(Duration::ZERO);
+        let sent = self.shared.transport.send(request, MAX_ANSWER_BYTES, limit).await;
+        let answer = sent.map_err(|failed| failed.error)?;
+        Ok(PlainAnswer { status: answer.status.as_u16(), body: answer.body })
+    }
+}
+
 fn path(parts: &[&str]) -> Result<String, Error> {
     let mut path = String::new();
     for part in parts {

@@ -64,6 +64,7 @@ struct Documentation;
 
 pub use aldaba_api::{Json, Metadata, Secret, Set, Timestamp};
 pub use api::*;
+pub use call::PlainAnswer;
 pub use client::{Client, ClientBuilder};
 pub use dispatcher::{Dispatched, Dispatcher, DispatcherBuilder, DispatcherStats, Leftover};
 pub use error::{Error, Problem};

@@ -42,8 +42,8 @@ pub use configuration::{
 pub use conflict_retry::ConflictRetry;
 pub use delivering::{MAX_STORED_RESPONSE_BYTES, Sending, SentHeaders, Transport, WireRequest, WireResponse};
 pub use engine::{
-    DEFAULT_ORGANIZATION, DataFolder, Engine, FolderError, Installation, Parts, Setup, SetupError,
-    StartError, default_organization, key_from_hex,
+    DEFAULT_ORGANIZATION, DataFolder, ENCRYPTION_CHECK, ENCRYPTION_FILE, Engine, FolderError, Installation,
+    PAUSE_SETTING, Parts, PauseRecord, Setup, SetupError, StartError, default_organization, key_from_hex,
 };
 pub use entropy::{Entropy, SystemEntropy};
 pub use housekeeping::{

@@ -53,6 +53,8 @@ pub struct Options {
     /// first.
     pub gates_per_organization: usize,
     pub gates: usize,
+    /// Send again after a restore ([`PauseRecord`](crate::PauseRecord)).
+    pub resume: bool,
     /// How long a delivery may be held for an endpoint that is not sent to.
     pub held: Duration,
     /// How long an idempotency key is remembered.
@@ -102,6 +104,7 @@ impl Default for Options {
             brand: crate::Brand::default(),
             gates_per_organization: MAX_GATES_PER_ORGANIZATION,
             gates: MAX_GATES,
+            resume: false,
             held: Duration::from_secs(30 * 24 * 3600),
             idempotency_kept: Duration::from_secs(24 * 3600),
             retention: crate::RetentionOptions::default(),

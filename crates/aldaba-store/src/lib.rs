@@ -37,4 +37,7 @@ pub use contract::*;
 pub use opening::{Opening, StoreOptions, has_database, open};
 pub use operations::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts, Monotonic, RetentionWalk};
 pub use restarts::{RestartedTask, Restarts, panic_message};
-pub use sqlite::OpenError;
+pub use sqlite::{
+    CopyError, CopyLimits, CopyProgress, FolderState, Loss, OpenError, PendingCounts, Restored, Restoring,
+    RestoringError, Snapshot, finish_copy, known_schema, sqlite_version,
+};

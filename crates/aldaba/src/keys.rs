@@ -8,7 +8,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use std::path::Path;
 
-const JWT_FILE: &str = "jwt.secret";
+pub(crate) const JWT_FILE: &str = "jwt.secret";
 
 pub(crate) fn jwt_secret(
     config: &Config,

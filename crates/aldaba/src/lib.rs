@@ -5,9 +5,11 @@
 
 pub mod allocator;
 mod api;
+mod backup;
 pub mod cli;
 pub mod config;
 mod descriptors;
+mod doctor;
 mod keys;
 mod logging;
 pub mod mail;
@@ -17,6 +19,7 @@ mod runtimes;
 pub mod server;
 mod service_manager;
 mod shell;
+mod support;
 mod token;
 
 pub use token::{DEFAULT_ORGANIZATION, JwtSecret, SecretTooShort, issue_token};

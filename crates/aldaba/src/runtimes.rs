@@ -44,6 +44,11 @@ pub(crate) fn accept() -> io::Result<Runtime> {
     one.worker_threads(1).enable_all().thread_name("aldaba-accept").on_thread_start(step_back).build()
 }
 
+/// Gives this thread the lowest priority, for commands that work beside a server.
+pub(crate) fn yield_to_others() {
+    let _ = setpriority_process(None, MAX_NICE);
+}
+
 /// On Linux a priority belongs to a thread. One that cannot be changed changes no result.
 fn step_back() {
     let _ =

@@ -29,6 +29,28 @@ response! {
         nullable clock: ClockHealth;
         /// Tokens and keys that are in use and expire soon.
         required tokens: TokensHealth;
+        /// Whether anything is sent.
+        required delivering: DeliveringHealth;
+    }
+}
+
+words! {
+    /// Whether anything is sent.
+    DeliveringStatus {
+        /// What is due is sent.
+        Fine = "ok",
+        /// The data was restored from a backup: nothing is sent until the operator resumes.
+        Paused = "paused",
+    }
+}
+
+response! {
+    /// Whether anything is sent.
+    DeliveringHealth "DeliveringHealth" of DeliveringHealthView {
+        /// `ok`, or `paused`: the data was restored from a backup, and nothing is sent until the operator resumes.
+        required status: DeliveringStatus = text();
+        /// When that backup was made.
+        nullable backup_made_at: Timestamp = text().shown("date-time");
     }
 }
 
@@ -153,7 +175,8 @@ response! {
     ReadinessCheck "ReadinessCheck" of ReadinessCheckView {
         /// `store`, `space`, `delivering`, `queue`, `background`, `clock`, or with TLS `certificate`.
         required name: String;
-        /// `ok`; `warning`: messages are accepted and delivered, and an operator should look at it; `failing`: they are not.
+        /// `ok`; `warning`: messages are accepted, and an operator should look at it; `failing`: they are refused, or cannot be
+        /// delivered.
         required state: CheckState = text();
         /// What is wrong.
         omitted detail: String;

@@ -164,6 +164,7 @@ fn bodies() -> BTreeMap<&'static str, BTreeSet<String>> {
         "HeaderCondition" => HeaderCondition,
         "RotateTokenOut" => IngestUrl,
         "TaskOut" => BackgroundTask,
+        "DeliveringHealth" => DeliveringHealth,
         "TokensHealth" => TokensHealth,
         "TransformationsParams" => TransformationsParams,
         "WhoamiOut" => Whoami,

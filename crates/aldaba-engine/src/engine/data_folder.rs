@@ -8,7 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const ADDRESS_FILE: &str = "aldaba.address";
-const ENCRYPTION_FILE: &str = "encryption.key";
+/// The file with the folder's own encryption key.
+pub const ENCRYPTION_FILE: &str = "encryption.key";
 
 /// A folder that only its owner can read.
 #[derive(Debug)]

@@ -3,13 +3,16 @@
 mod data_folder;
 mod installation;
 mod mails;
+mod pause;
 mod questions;
 mod start;
 mod stop;
 
-pub use data_folder::{DataFolder, FolderError, key_from_hex};
+pub use data_folder::{DataFolder, ENCRYPTION_FILE, FolderError, key_from_hex};
 pub use installation::{DEFAULT_ORGANIZATION, Installation, Setup, SetupError, default_organization};
-pub(crate) use start::ENCRYPTION_CHECK;
+pub(crate) use pause::Pause;
+pub use pause::{PAUSE_SETTING, PauseRecord};
+pub use start::ENCRYPTION_CHECK;
 pub use start::{Parts, StartError};
 
 use crate::Statistics;
@@ -78,6 +81,7 @@ struct EngineParts {
     measurements: Arc<EngineMeasurements>,
     certificates: CertificateExpiries,
     mail_queue: MailQueue,
+    pause: Pause,
 }
 
 impl Engine {
@@ -241,6 +245,16 @@ impl Engine {
     pub async fn trust_clock(&self) -> Result<(), Error> {
         self.0.clock_watch.trust.trust();
         self.0.clock_watch.write().await
+    }
+
+    /// Why nothing is sent, where the data was restored from a backup and sending was not resumed yet.
+    pub fn pause(&self) -> Option<PauseRecord> {
+        self.0.pause.record()
+    }
+
+    /// Sends what waits after a restore. `false`: nothing was paused. The decision is on disk when this returns.
+    pub async fn resume(&self) -> Result<bool, Error> {
+        self.0.pause.resume(&self.0.clock_watch.trust, &self.0.inbox).await
     }
 
     /// Discards deliveries from the dead letter of an application. Returns how many there were.

@@ -1,6 +1,6 @@
 //! Builds an engine and starts it.
 
-use super::{Engine, EngineParts};
+use super::{Engine, EngineParts, Pause};
 use crate::alerting::{AlertBoard, AlertMemory, AlertSettings, Alerting, EngineMeasurements};
 use crate::blocking_pool::BlockingPool;
 use crate::configuration::Entries;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// The setting that identifies the key by which the secrets of a store are encrypted.
-pub(crate) const ENCRYPTION_CHECK: &str = "encryption-check";
+pub const ENCRYPTION_CHECK: &str = "encryption-check";
 
 /// The parts that the caller provides: everything that touches the outside world.
 pub struct Parts {
@@ -74,6 +74,8 @@ impl Engine {
         let newest = store.newest_moment().await?;
         let trust = ClockTrust::starting(clock.clone(), clock_record, newest, options.clock_trusted_after);
         let clock: Arc<dyn Clock> = Arc::new(TrustedClock(trust.clone(), clock));
+        let pause = Pause::read(&store, options.resume).await?;
+        trust.pause(pause.is_on());
         let shown_before = clock_record.map(|record| record.shown).max(newest);
         let clock_was_ahead = shown_before.is_some_and(|shown| shown > clock.now() + CLOCK_TOLERANCE);
         let (gates, surplus_gates) = Gates::restore(options.gate_limits(), store.gates().await?);
@@ -188,6 +190,7 @@ impl Engine {
         let held = gates.held();
         let mut scheduler = Scheduler::new(options.clone(), gates);
         scheduler.trust = trust.clone();
+        scheduler.halted = pause.is_on();
         let expirer = Expirer {
             store: store.clone(),
             clock: clock.clone(),
@@ -213,6 +216,7 @@ impl Engine {
             sweep: Sweep::new(options.sweep_interval, clock.now()),
             failed_records: Vec::new(),
             halted_for_good: false,
+            pause: pause.clone(),
             stopping: None,
             max_sleep: options.max_sleep,
             last_now: clock.now(),
@@ -330,6 +334,7 @@ impl Engine {
                 queue: mail_queue.clone(),
                 server: ServerState::default(),
                 last: None,
+                pause: pause.clone(),
             });
         }
         let inner = EngineParts {
@@ -362,6 +367,7 @@ impl Engine {
             measurements,
             certificates: options.certificates.clone(),
             mail_queue,
+            pause,
         };
         Ok(Self(Arc::new(inner)))
     }

@@ -23,6 +23,7 @@
 //! | `api-accept` | accepts connections of the API (in the server) | accepts again |
 //! | `clock-requests` | does `aldaba clock trust` (in the server) | looks for the request again |
 //! | `tls-certificate` | takes the listener's certificate anew when its files change (in the server) | reads the files again |
+//! | `resume-requests` | does `aldaba restore --resume` (in the server) | looks for the request again |
 //! | `metrics-accept` | accepts connections of `metrics_listen` (in the server) | accepts again |
 //!
 //! A restarted task waits first, longer each time ([`Restarts`]). The log has an error with its name, and

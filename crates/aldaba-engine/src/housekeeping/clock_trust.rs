@@ -16,6 +16,7 @@ use aldaba_delivery::Timestamp;
 use parking_lot::Mutex;
 use record::Change;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -33,6 +34,8 @@ struct SharedTrust {
     state: Mutex<TrustState>,
     /// Notified when the clock has jumped: that is stored at once, in case the process ends soon.
     leapt: Notify,
+    /// The data was restored, and the operator has not resumed yet.
+    paused: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -66,7 +69,8 @@ impl ClockTrust {
         let before = record.or(newest.map(ClockRecord::trusted)).unwrap_or(ClockRecord::trusted(shown));
         let (record, change) = before.at_start(shown);
         let state = Mutex::new(TrustState { record, looked });
-        let inner = SharedTrust { machine, trust_after, state, leapt: Notify::new() };
+        let inner =
+            SharedTrust { machine, trust_after, state, leapt: Notify::new(), paused: AtomicBool::new(false) };
         // As often as it starts.
         let change = if record.is_trusted() { change } else { Some(Change::Distrusted) };
         if let Some(change) = change {
@@ -75,9 +79,26 @@ impl ClockTrust {
         Self(Some(Arc::new(inner)))
     }
 
-    /// Whether things may end and be removed by the time of the clock.
+    /// Whether things may end and be removed by the time of the clock. Not while sending is paused after a restore: nothing had
+    /// its chance meanwhile.
     pub(crate) fn may_end_by_time(&self) -> bool {
+        !self.is_paused() && self.is_trusted()
+    }
+
+    /// Whether the clock is right, as far as is known.
+    pub(crate) fn is_trusted(&self) -> bool {
         self.look().is_none_or(|record| record.is_trusted())
+    }
+
+    /// From here on nothing ends by time, or it may again.
+    pub(crate) fn pause(&self, paused: bool) {
+        if let Some(inner) = &self.0 {
+            inner.paused.store(paused, Ordering::Release);
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.paused.load(Ordering::Acquire))
     }
 
     /// The probable true time, for what an operator has ended with a delay. `now`: the time that the clock shows.

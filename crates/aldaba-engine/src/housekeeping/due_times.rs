@@ -60,7 +60,7 @@ impl DueTimes {
     /// Walks all deliveries that are not due yet. Returns how many due times were corrected.
     pub(crate) async fn run_once(&self, now: Timestamp) -> Result<usize, Error> {
         let (mut corrected, mut after) = (0, LanePosition { due_at: now, seq: Seq(i64::MAX) });
-        let trusted = self.trust.may_end_by_time();
+        let trusted = self.trust.is_trusted();
         loop {
             let page = self.store.future_deliveries(after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(corrected) };

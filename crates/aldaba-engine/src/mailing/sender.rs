@@ -4,6 +4,7 @@ use super::compose::Composer;
 use super::inert::one_line;
 use super::sorting::{Circumstances, SortedMails, sort};
 use super::{MailFailure, MailOptions, MailQueue, OutgoingMail};
+use crate::engine::Pause;
 use crate::housekeeping::background::{self, StoreClosed, Task};
 use crate::{Clock, ClockTrust, Entropy, Vault};
 use aldaba_delivery::{OrgId, Timestamp};
@@ -39,6 +40,8 @@ pub(crate) struct MailSender {
     pub(crate) renewed: watch::Receiver<MailOptions>,
     pub(crate) queue: MailQueue,
     pub(crate) server: ServerState,
+    /// No mail leaves while it is on.
+    pub(crate) pause: Pause,
     /// The organization that had its turn last.
     pub(crate) last: Option<OrgId>,
 }
@@ -82,6 +85,7 @@ impl Task for MailSender {
 
     async fn run(&mut self) -> StoreClosed {
         loop {
+            self.pause.ended().await;
             let sleep = match self.step().await {
                 Ok(Step::Done) => continue,
                 Ok(Step::Sleep(sleep)) => sleep,

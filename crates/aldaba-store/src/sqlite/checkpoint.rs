@@ -56,8 +56,14 @@ impl Checkpoints {
         self.must_start_over = true;
     }
 
-    pub(super) fn after_commit(&mut self, connection: &Connection) -> Result<Log, Error> {
-        if self.must_start_over {
+    /// `is_copied_elsewhere`: whether a backup reads the database.
+    pub(super) fn after_commit(
+        &mut self,
+        connection: &Connection,
+        is_copied_elsewhere: impl Fn() -> bool,
+    ) -> Result<Log, Error> {
+        // A backup reads for long: the log starts over when it has ended.
+        if self.must_start_over && !is_copied_elsewhere() {
             let log = truncate_soon(connection)?;
             self.must_start_over = log.pages > 0;
             return Ok(log);
@@ -70,8 +76,10 @@ impl Checkpoints {
             self.restart_at = self.longest_log;
         } else if log.pages >= self.restart_at {
             // A read of ours ends within its limit, so the wait is short. Another program may read
-            // for longer: then the writer does not wait for it after every commit.
-            log = run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            // for longer: then the writer does not wait for it after every commit, and for a backup never.
+            if !is_copied_elsewhere() {
+                log = run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            }
             self.restart_at = log.pages.saturating_add(self.longest_log / 4);
         }
         Ok(log)
@@ -113,6 +121,32 @@ fn run(connection: &Connection, pragma: &str) -> Result<Log, Error> {
 mod tests {
     use super::*;
     use rusqlite::limits::Limit;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Whether the writer was about to wait for a reader.
+    static WAITS: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn the_writer_waits_for_readers_of_a_long_log_but_not_for_a_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("a.db")).unwrap();
+        let (mut connection, reader) = (open(), open());
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE a (b);").unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM a;").unwrap();
+        connection.execute_batch("INSERT INTO a VALUES (1);").unwrap();
+        let give_up = |_| {
+            WAITS.store(true, Ordering::SeqCst);
+            false
+        };
+        connection.busy_handler(Some(give_up)).unwrap();
+        let waits = |is_copied_elsewhere: bool| {
+            WAITS.store(false, Ordering::SeqCst);
+            Checkpoints::new(1, 2).after_commit(&connection, || is_copied_elsewhere).unwrap();
+            WAITS.load(Ordering::SeqCst)
+        };
+        assert!(!waits(true));
+        assert!(waits(false));
+    }
 
     #[test]
     fn the_length_of_the_log_is_known_without_a_statement_that_is_prepared() {

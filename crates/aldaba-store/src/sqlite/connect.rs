@@ -22,6 +22,11 @@ const STATEMENTS: usize = 128;
 /// How long to wait for a lock that another program holds, such as a shell on the file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The version of SQLite in this program.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 pub(super) fn check_version() -> Result<(), OpenError> {
     match rusqlite::version_number() {
         found if found >= OLDEST_SQLITE => Ok(()),
@@ -88,6 +93,13 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     prepare(&connection, READER_CACHE_KIB).map_err(failed)?;
     connection.pragma_update(None, "query_only", true).map_err(failed)?;
     Ok(connection)
+}
+
+/// A connection that reads beside the server of another process. It leaves the log as it is, also when it is the last one.
+pub(super) fn reader_of_another(file: &Path) -> Result<Connection, OpenError> {
+    let connection = reader(file)?;
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    set.map(|_| connection).map_err(|error| OpenError::database(file, &error))
 }
 
 pub(super) fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {

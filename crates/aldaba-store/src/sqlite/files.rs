@@ -12,7 +12,11 @@ pub(super) const LOG_INDEX: &str = "aldaba.db-shm";
 pub(super) const LOCK: &str = "aldaba.lock";
 pub(super) const RESERVE: &str = "aldaba.reserve";
 pub(super) const WATERMARK: &str = "aldaba.watermark";
-const ALL: [&str; 6] = [DATABASE, LOG, LOG_INDEX, LOCK, RESERVE, WATERMARK];
+/// Locked while a copy of the database is made.
+pub(super) const COPYING: &str = "aldaba.copying";
+/// The folder in which a restore prepares the others.
+pub(super) const RESTORING: &str = ".restoring";
+const ALL: [&str; 7] = [DATABASE, LOG, LOG_INDEX, LOCK, RESERVE, WATERMARK, COPYING];
 
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;

@@ -1,7 +1,7 @@
 //! The numbered steps from an empty file to the schema of this version.
 
-use super::OpenError;
 use super::failure::describe;
+use super::{OpenError, program};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -54,13 +54,19 @@ const STEPS: &[&str] = &[
     include_str!("schema/0038_erasure.sql"),
 ];
 
+/// The schema that this version makes.
+pub fn known_schema() -> i64 {
+    STEPS.len() as i64
+}
+
 /// How many steps a database has run, without changing it. One that this version does not know is refused.
 pub(super) fn version(connection: &Connection, file: &Path) -> Result<i64, OpenError> {
     let failed = |error: rusqlite::Error| OpenError::database(file, &error);
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let known = STEPS.len() as i64;
     if !(0..=known).contains(&found) {
-        return Err(OpenError::FromTheFuture { file: file.to_owned(), found, known });
+        let program = program::last(connection);
+        return Err(OpenError::FromTheFuture { file: file.to_owned(), program, found, known });
     }
     Ok(found)
 }

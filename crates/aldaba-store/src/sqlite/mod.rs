@@ -7,6 +7,7 @@ mod batch;
 mod checkpoint;
 mod commits;
 mod connect;
+mod copies;
 mod failure;
 mod files;
 mod lock;
@@ -16,6 +17,7 @@ mod opening;
 mod options;
 #[cfg(test)]
 mod plan;
+mod program;
 mod queue;
 mod reader;
 mod readers;
@@ -31,6 +33,11 @@ mod writer;
 
 pub use crate::operations::Monotonic;
 pub use batch::{Database, Observer};
+pub use connect::sqlite_version;
+pub use copies::{
+    CopyError, CopyLimits, CopyProgress, FolderState, PendingCounts, Restored, Restoring, RestoringError,
+    Snapshot, finish_copy, known_schema,
+};
 pub use files::has_database;
 pub use open::{OpenError, in_memory};
 pub use opening::{Loss, Opening};

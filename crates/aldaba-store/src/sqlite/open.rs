@@ -3,7 +3,9 @@
 use super::batch::Database;
 use super::checkpoint::Checkpoints;
 use super::failure::{Failure, describe};
+use super::files;
 use super::lock::FolderLock;
+use super::program::OWN_VERSION;
 use super::queue::{self, Room, WriteQueue};
 use super::reader::newest_moment;
 use super::readers::Readers;
@@ -18,10 +20,23 @@ use crate::operations::{LiveCounts, Numbers, Rules};
 use aldaba_delivery::alert::AlertRules;
 use parking_lot::Mutex;
 use rusqlite::Connection;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// The name of a version of this program, for people.
+struct Program<'a>(Option<&'a str>);
+
+impl fmt::Display for Program<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(version) => write!(f, "Aldaba {version}"),
+            None => f.write_str("the Aldaba that wrote it"),
+        }
+    }
+}
 
 /// A count ends after this part of the time that a read may take: one message may take long by itself.
 const COUNT_SHARE: u32 = 5;
@@ -46,11 +61,14 @@ pub enum OpenError {
     )]
     Pragma { file: PathBuf, pragma: &'static str, wanted: String, found: String },
     #[error(
-        "{} was written by a newer version of Aldaba (schema {found}, this one knows {known}): run that \
-         version, or restore a backup",
-        file.display()
+        "{} was written by a newer version, {} (schema {found}); this is {}, which knows schemas up to {known}: run {} or \
+         newer, or restore a backup from before the upgrade (docs/backup.md)",
+        file.display(),
+        Program(program.as_deref()),
+        Program(Some(OWN_VERSION)),
+        Program(program.as_deref())
     )]
-    FromTheFuture { file: PathBuf, found: i64, known: i64 },
+    FromTheFuture { file: PathBuf, program: Option<String>, found: i64, known: i64 },
     #[error("{} could not be brought to schema {version}: {message}", file.display())]
     Migration { file: PathBuf, version: i64, message: String },
     #[error("cannot open the database {}: {message}", file.display())]
@@ -71,6 +89,12 @@ pub enum OpenError {
         folder.display()
     )]
     Mixed { folder: PathBuf, found: u64, expected: u64 },
+    #[error(
+        "a restore into {} was ended midway: run `aldaba restore` again, or remove what it has left, {}",
+        folder.display(),
+        folder.join(files::RESTORING).display()
+    )]
+    HalfRestored { folder: PathBuf },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -137,6 +161,7 @@ pub(super) fn start(
         reader_threads,
         lock: Arc::clone(lock),
         closed: closed.clone(),
+        folder: options.store.folder.clone(),
     };
     let thread = std::thread::Builder::new()
         .name("aldaba-writer".into())

@@ -7,7 +7,7 @@ use super::migrations::Progress;
 use super::reader::newest_moment;
 use super::transaction::SqliteTransaction;
 use super::watermark::{Mark, StoredMark, Watermark};
-use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open};
+use super::{OpenError, Options, SqliteStore, commits, connect, migrations, open, program};
 use crate::operations::setting;
 use aldaba_delivery::Timestamp;
 use rusqlite::Connection;
@@ -47,6 +47,9 @@ impl Opening {
             }
             taken => taken?,
         };
+        if folder.join(files::RESTORING).exists() {
+            return Err(OpenError::HalfRestored { folder: folder.clone() });
+        }
         let file = folder.join(files::DATABASE);
         let mut opening =
             Self { options: options.clone(), file, connection: None, in_file: None, new_files, lock };
@@ -110,6 +113,7 @@ impl Opening {
             tracing::info!(step, of, ?elapsed, "bringing the database to the schema of this version");
         };
         migrations::migrate(&connection, file, migrations::REPORT_INTERVAL, report)?;
+        program::note(&connection).map_err(|error| OpenError::database(file, &error))?;
         let committed = commits::begin(&connection)
             .and_then(|()| commits::last(&connection))
             .map_err(|error| OpenError::database(file, &error))?;
@@ -190,7 +194,7 @@ pub enum Loss {
 }
 
 /// `in_file`: the commit that the database file has by itself. `has_log`: there is a log, whatever there is of the database.
-fn judge(
+pub(super) fn judge(
     watermark: StoredMark,
     committed: Option<u64>,
     in_file: Option<u64>,
@@ -221,7 +225,7 @@ fn is_mixed(watermark: StoredMark, in_file: Option<u64>) -> Option<(u64, u64)> {
     }
 }
 
-fn size(path: &Path) -> io::Result<u64> {
+pub(super) fn size(path: &Path) -> io::Result<u64> {
     match path.metadata() {
         Ok(found) => Ok(found.len()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -229,7 +233,7 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-fn sync(path: &Path) -> io::Result<()> {
+pub(super) fn sync(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => file.sync_all(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

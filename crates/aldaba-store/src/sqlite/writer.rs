@@ -2,6 +2,7 @@
 
 use super::batch::Database;
 use super::checkpoint::{self, Checkpoints, Log};
+use super::copies;
 use super::failure::Failure;
 use super::lock::FolderLock;
 use super::queue::WriteQueue;
@@ -11,6 +12,7 @@ use crate::operations::{Op, OpOutcome};
 use crate::{ErasureState, ErasureStepped, Error, panic_message};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -32,6 +34,7 @@ pub(super) struct Writer {
     pub(super) reader_threads: ReaderThreads,
     pub(super) lock: Arc<FolderLock>,
     pub(super) closed: watch::Sender<bool>,
+    pub(super) folder: PathBuf,
 }
 
 impl Writer {
@@ -116,7 +119,7 @@ impl Writer {
         }
         let log = self
             .checkpoints
-            .after_commit(&self.database.connection)
+            .after_commit(&self.database.connection, || copies::is_being_copied(&self.folder))
             .and_then(|log| note_copied(&mut self.watermark, log));
         self.note(&log);
         match log {

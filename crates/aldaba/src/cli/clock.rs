@@ -7,7 +7,7 @@ use crate::cli::installation::{self, NotInstalled};
 use crate::cli::server_client::ServerError;
 use crate::cli::server_options;
 use crate::config::Config;
-use crate::server::ClockRequest;
+use crate::server::{OperatorRequest, REQUEST_TIMEOUT};
 use aldaba_client::ClockStatus;
 use aldaba_delivery::Timestamp;
 use aldaba_engine::{CLOCK_SETTING, Clock, ClockRecord, SystemClock, default_organization};
@@ -15,11 +15,7 @@ use aldaba_store::{Change, Changed, Done, OpenError, Opening, Store};
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// How long the command waits for a server to do its request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Args)]
 pub(crate) struct ClockOptions {
@@ -91,7 +87,7 @@ async fn trust_in_store(store: &dyn Store) -> Result<String, Error> {
 }
 
 async fn trust_on_running_server(data: &Path, folder: String) -> Result<String, Error> {
-    let request = ClockRequest::of(data);
+    let request = OperatorRequest::trust_clock(data);
     if let Ok(asked) = tokio::time::timeout(REQUEST_TIMEOUT, request.ask()).await {
         asked?;
         return Ok("trusted: the server goes by its clock from now on".into());

@@ -1,20 +1,26 @@
 //! The command line: one module for each command.
 
 mod alerts;
+mod backup;
 mod clock;
 mod demo;
+mod doctor;
 mod erase;
 mod export;
 mod init;
 mod installation;
 mod mail;
 mod policy;
+mod restore;
 mod serve;
 mod server_client;
 mod server_options;
+mod support;
 mod token;
 
-pub(crate) use server_options::reachable;
+pub(crate) use installation::{NotInstalled, check_database};
+pub(crate) use server_client::{ServerClient, Trust};
+pub(crate) use server_options::{reachable, server_of_folder};
 
 use crate::config::{self, Loaded, Sources};
 use crate::descriptors::TooFewFiles;
@@ -22,17 +28,21 @@ use crate::runtimes;
 use crate::server::StartError;
 use aldaba_engine::SetupError;
 use alerts::AlertOptions;
+use backup::BackupCommand;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use doctor::DoctorCommand;
 use erase::EraseCommand;
 use export::ExportCommand;
 use mail::MailCommand;
 use policy::PolicyCommand;
+use restore::RestoreCommand;
 use serve::ServeOptions;
 use server_options::ServerOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use support::SupportCommand;
 use token::TokenCommand;
 
 /// The exit code of a wrong command line or setting; clap uses the same.
@@ -41,6 +51,9 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_DATA: u8 = 65;
 /// The exit code when a server cannot be reached or does not accept the token, as in sysexits.h.
 const EXIT_SERVER: u8 = 69;
+
+/// The exit code of a command that a signal has stopped.
+const EXIT_STOPPED: u8 = 130;
 
 /// What `--version` says; `-V` leaves the commit out.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("ALDABA_COMMIT"), ")");
@@ -63,6 +76,14 @@ enum Command {
         #[command(flatten)]
         data: DataOptions,
     },
+    /// Make a backup of a data folder, while its server runs or not
+    Backup(BackupCommand),
+    /// Make a data folder of a backup, paused; then let its server send again
+    Restore(RestoreCommand),
+    /// Look at a data folder and its running server: what is wrong, and what to do
+    Doctor(DoctorCommand),
+    /// Write one archive for a bug report, without secrets and payloads
+    Support(SupportCommand),
     /// See it work: a server with a sample application, a receiver that misbehaves, and a stream of events
     Demo(demo::Options),
     /// Retry policies: what they are, and what each would do
@@ -90,7 +111,7 @@ enum Command {
     Erase(EraseCommand),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct DataOptions {
     /// Folder of the database and the secrets, made when it is missing [default: ./aldaba-data]
     #[arg(long, value_name = "DIR")]
@@ -121,6 +142,14 @@ enum Error {
     #[error(transparent)]
     Clock(#[from] clock::Error),
     #[error(transparent)]
+    Backup(#[from] backup::Error),
+    #[error(transparent)]
+    Restore(#[from] restore::Error),
+    #[error(transparent)]
+    Doctor(#[from] doctor::Error),
+    #[error(transparent)]
+    Support(#[from] support::Error),
+    #[error(transparent)]
     Alerts(#[from] alerts::Error),
     #[error(transparent)]
     Export(#[from] export::Error),
@@ -147,6 +176,24 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
         Command::Init { data } => {
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
             Ok(runtimes::engine()?.block_on(init::run(&config, program))?)
+        }
+        Command::Backup(command) => {
+            backup::check_database_url(&command, &variables)?;
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(backup::run(&command, &config)?)
+        }
+        Command::Restore(command) => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(restore::run(&command, &config, program)?)
+        }
+        Command::Doctor(command) => {
+            let Loaded { config, .. } = load(Vec::new(), command.data_options.clone(), variables)?;
+            Ok(runtimes::engine()?.block_on(doctor::run(&command, &config))?)
+        }
+        Command::Support(command) => {
+            let sources = sources(Vec::new(), command.data_options.clone(), variables);
+            let (Loaded { config, .. }, shown) = (config::load(&sources)?, config::shown(&sources)?);
+            Ok(runtimes::engine()?.block_on(support::run(&command, &config, &shown))?)
         }
         Command::Demo(options) => Ok(demo::run(&options, program, &variables)?),
         Command::Policy { command } => {
@@ -199,8 +246,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, erase::Error as Erase, export::Error as Export,
-            mail::Error as Mail, policy::Error as Policy, token::Error as Token,
+            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, erase::Error as Erase,
+            export::Error as Export, mail::Error as Mail, policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -217,7 +264,10 @@ impl Error {
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
             | Self::Export(Export::Exists { .. } | Export::Options(Options::Usage(_)))
             | Self::Erase(Erase::NoTerminal | Erase::Options(Options::Usage(_)))
-            | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
+            | Self::Clock(Clock::Options(Options::Usage(_)))
+            | Self::Backup(Backup::DatabaseUrl(_)) => ExitCode::from(EXIT_USAGE),
+            Self::Backup(error) if error.is_stop() => ExitCode::from(EXIT_STOPPED),
+            Self::Restore(error) if error.is_of_backup() => ExitCode::from(EXIT_DATA),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Mail(Mail::Failure(_)) | Self::Export(Export::CutOff(..)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))

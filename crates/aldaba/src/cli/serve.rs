@@ -46,6 +46,9 @@ pub(crate) struct ServeOptions {
     /// Start although the database has lost commits that were on disk; what is missing stays lost. For one start
     #[arg(long)]
     accept_older_data: bool,
+    /// Send again after a restore, from this start on
+    #[arg(long)]
+    resume: bool,
 }
 
 pub(crate) fn run(
@@ -53,12 +56,13 @@ pub(crate) fn run(
     program: &str,
     variables: BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    let ServeOptions { listen, data_options, database_url, accept_older_data } = options;
+    let ServeOptions { listen, data_options, database_url, accept_older_data, resume } = options;
     let flags = [("listen", listen), ("database_url", database_url)];
     let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let sources = sources(flags, data_options, variables);
     let mut loaded = config::load(&sources)?;
     loaded.config.store.accept_older_data = accept_older_data;
+    loaded.config.engine.resume = resume;
     let log = logging::start(&loaded.config);
     loaded.warnings.extend(descriptors::fit(descriptors::raise_limit(), &mut loaded.config)?);
     for warning in &loaded.warnings {

@@ -142,6 +142,55 @@ fn check_tls(config: &Config) -> Result<(), Error> {
     }
 }
 
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag,
+    /// The name of the variable.
+    Variable(String),
+    File(PathBuf),
+    Default,
+}
+
+/// A setting as others may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingShown {
+    pub key: String,
+    /// `(hidden)` for a secret, or for somebody's address.
+    pub value: String,
+    pub source: Source,
+}
+
+/// Every setting with its source, without secrets.
+pub fn shown(sources: &Sources) -> Result<Vec<SettingShown>, Error> {
+    let named = sources.variables.get(CONFIG_VARIABLE).filter(|value| !value.is_empty());
+    let path = sources.file.clone().or_else(|| named.map(PathBuf::from));
+    let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let given = |key: &str, variable: String| {
+        let flag = sources.flags.iter().find(|(name, _)| *name == key);
+        let set = sources.variables.get(&variable).filter(|value| !value.is_empty());
+        match (flag, set, file.get(key), &path) {
+            (Some((_, value)), ..) => Some((value.clone(), Source::Flag)),
+            (_, Some(value), ..) => Some((value.clone(), Source::Variable(variable))),
+            (_, _, Some(value), Some(path)) => Some((value.clone(), Source::File(path.clone()))),
+            _ => None,
+        }
+    };
+    let settings = SETTINGS.iter().map(|setting| {
+        let (value, source) =
+            given(setting.key, setting.variable()).unwrap_or((setting.default.into(), Source::Default));
+        let is_address = setting.key.starts_with("mail_from") || setting.key.ends_with("_email");
+        let hides = (setting.secret || is_address) && source != Source::Default;
+        SettingShown { key: setting.key.into(), value: if hides { "(hidden)".into() } else { value }, source }
+    });
+    let overrides = OVERRIDES.iter().filter_map(|name| {
+        let key = name.to_lowercase();
+        let (value, source) = given(&key, (*name).into())?;
+        Some(SettingShown { key, value, source })
+    });
+    Ok(settings.chain(overrides).collect())
+}
+
 /// Settings of mails that say something without each other only by mistake.
 fn check_mail(mail: &MailSettings) -> Result<(), Error> {
     let error = |given, missing, what| Err(Error::Mail { given, missing, what });

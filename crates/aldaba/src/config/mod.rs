@@ -7,7 +7,7 @@ mod settings;
 mod tests;
 mod values;
 
-pub use load::{Error, Given, Loaded, Sources, load};
+pub use load::{Error, Given, Loaded, SettingShown, Source, Sources, load, shown};
 pub use settings::{Kind, SETTINGS, Setting};
 pub(crate) use values::{address, api_url, unresolved};
 

@@ -115,6 +115,11 @@ fn certificates(out: &mut Exposition, engine: &Engine) {
         "kind",
         all.into_iter().map(|(kind, first)| (kind.name(), first.map_or(f64::NAN, unix_seconds))),
     );
+    out.gauge(
+        "aldaba_sending_paused",
+        "1 while nothing is sent because the data was restored from a backup and the operator has not resumed yet.",
+        f64::from(u8::from(engine.pause().is_some())),
+    );
 }
 
 fn alerts(out: &mut Exposition, engine: &Engine) {

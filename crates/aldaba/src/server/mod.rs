@@ -2,12 +2,12 @@
 
 mod accept;
 mod body_drain;
-mod clock_request;
 mod connection_slots;
 mod connection_table;
 mod cors;
 mod forwarded;
 mod http2;
+mod operator_request;
 mod reload;
 mod request;
 mod scheduling_delay;
@@ -16,8 +16,8 @@ mod write_timeout;
 
 pub use crate::runtimes::Threads;
 pub use accept::listen;
-pub(crate) use clock_request::ClockRequest;
 pub(crate) use forwarded::RequestOrigin;
+pub(crate) use operator_request::{OperatorRequest, REQUEST_TIMEOUT};
 pub(crate) use reload::{LiveSettings, Reloader};
 pub use tls::{CertificateError, CertificateFiles};
 pub(crate) use tls::{CertificateState, ListenerTls};
@@ -45,7 +45,7 @@ use forwarded::TrustedProxies;
 use parking_lot::RwLock;
 use scheduling_delay::SchedulingDelay;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -132,7 +132,8 @@ impl Server {
         setup.engine.mail = mail::options(&config, address)?;
         // Boxed: a start is made once, and its future holds all parts of the engine.
         let Installation { engine, wire } = Box::pin(Installation::start(setup)).await?;
-        ClockRequest::of(config.data()).forget();
+        OperatorRequest::trust_clock(config.data()).forget();
+        OperatorRequest::resume(config.data()).forget();
         let folder = DataFolder::at(config.data());
         let secret = keys::jwt_secret(&config, &folder, &*entropy)?;
         if let Some(warning) = lost_secret {
@@ -217,7 +218,7 @@ impl Server {
         let listener = Listener { socket: self.listener, tls, proxies };
         let connections =
             Connections::serve(listener, router, limits, scheduling_delay, &threads, background, metrics)?;
-        let _requests = serve_clock_requests(ClockRequest::of(self.config.data()), self.engine.clone());
+        let _requests = serve_operator_requests(self.config.data(), &self.engine);
         let manager = self.service_manager;
         manager.ready(&format!("listening on {}", self.address));
         let liveness = Liveness { engine: self.engine.clone(), store_probe, threads };
@@ -283,17 +284,33 @@ fn traces(config: &TraceConfig, roots: Vec<CertificateDer<'static>>) -> Result<T
     Ok(TraceOptions { collector: collector.transpose()?, sample: *sample, pass_on: *pass_on })
 }
 
-/// Trusts the machine's clock whenever the operator asks for it.
-fn serve_clock_requests(requests: ClockRequest, engine: Engine) -> AbortOnDrop {
-    let background = engine.background().clone();
+/// Does what the operator asks for by commands on this machine.
+fn serve_operator_requests(data: &Path, engine: &Engine) -> [AbortOnDrop; 2] {
+    [
+        serve_requests(OperatorRequest::trust_clock(data), engine, |engine| async move {
+            engine.trust_clock().await
+        }),
+        serve_requests(OperatorRequest::resume(data), engine, |engine| async move {
+            engine.resume().await.map(drop)
+        }),
+    ]
+}
+
+fn serve_requests<F>(
+    requests: OperatorRequest,
+    engine: &Engine,
+    act: impl Fn(Engine) -> F + Copy + Send + Sync + 'static,
+) -> AbortOnDrop
+where
+    F: Future<Output = Result<(), aldaba_store::Error>> + Send + 'static,
+{
+    let (engine, background) = (engine.clone(), engine.background().clone());
+    let task = requests.task;
     let serve = move || {
         let engine = engine.clone();
-        requests.clone().serve(move || {
-            let engine = engine.clone();
-            async move { engine.trust_clock().await }
-        })
+        requests.clone().serve(move || act(engine.clone()))
     };
-    let serving = async move { background.supervised(ClockRequest::TASK, serve).await };
+    let serving = async move { background.supervised(task, serve).await };
     AbortOnDrop(tokio::spawn(serving).abort_handle())
 }
 

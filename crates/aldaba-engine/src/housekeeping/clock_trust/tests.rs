@@ -14,6 +14,16 @@ fn stepped() -> (Arc<SteppedClock>, ClockTrust, TrustedClock) {
 }
 
 #[test]
+fn nothing_ends_by_time_while_sending_is_paused_and_the_clock_stays_trusted() {
+    let (_, trust, _) = stepped();
+    assert!(trust.may_end_by_time());
+    trust.pause(true);
+    assert!(!trust.may_end_by_time() && trust.is_trusted());
+    trust.clone().pause(false);
+    assert!(trust.may_end_by_time());
+}
+
+#[test]
 fn a_leap_while_it_runs_is_noticed_by_the_next_question() {
     for hours in [1, -1, 23] {
         let (machine, trust, _) = stepped();

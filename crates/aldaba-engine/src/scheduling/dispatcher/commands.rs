@@ -23,6 +23,8 @@ pub(crate) enum SchedulingCommand {
     EndExpired(Box<ExpiredDeliveries>, oneshot::Sender<Result<usize, Error>>),
     /// Submit the records again that the store could not write.
     RetryRecords,
+    /// The pause after a restore is over.
+    Resume,
     /// Start no more attempts.
     Halt,
     /// Start no more attempts, and answer when nothing is in flight.
@@ -46,6 +48,12 @@ impl Dispatcher {
             }
             SchedulingCommand::EndExpired(expired, answer) => self.end_expired(*expired, answer, now),
             SchedulingCommand::RetryRecords => self.retry_records(),
+            SchedulingCommand::Resume => {
+                // Records that could not be written say themselves when they are on disk.
+                if self.failed_records.is_empty() {
+                    self.writing_works();
+                }
+            }
             SchedulingCommand::Halt => self.halt(),
             SchedulingCommand::Stop(stopped) => {
                 self.halt();

@@ -16,6 +16,7 @@ pub(crate) use inbox::{DispatcherInput, Inbox};
 pub(crate) use questions::SchedulingQuestion;
 
 use crate::delivering::Sender;
+use crate::engine::Pause;
 use crate::housekeeping::background::Background;
 use crate::recording::Recorder;
 use crate::scheduling::expiry::Expirer;
@@ -52,6 +53,8 @@ pub(crate) struct Dispatcher {
     pub(crate) failed_records: Vec<(Record, Option<PendingDelivery>)>,
     /// No attempt starts any more, until the process ends.
     pub(crate) halted_for_good: bool,
+    /// Nothing is sent while it is on.
+    pub(crate) pause: Pause,
     /// Answered when nothing is in flight.
     pub(crate) stopping: Option<oneshot::Sender<()>>,
     /// The longest sleep, so that a changed clock is noticed.

@@ -112,7 +112,7 @@ impl Dispatcher {
     }
 
     /// A result is on disk, so the results of further attempts can be written too.
-    fn writing_works(&mut self) {
-        self.scheduler.halted = self.halted_for_good;
+    pub(super) fn writing_works(&mut self) {
+        self.scheduler.halted = self.halted_for_good || self.pause.is_on();
     }
 }

@@ -1,9 +1,12 @@
 use super::*;
+use crate::conformance::Scene;
 use crate::sqlite::{Options, SqliteStore};
+use crate::{DeliveryState, Recorded, Store};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
 
 fn to_present(connection: &Connection) {
     migrate(connection, Path::new("memory"), REPORT_INTERVAL, |_| {}).unwrap();
@@ -257,6 +260,69 @@ fn a_migration_that_fails_at_its_last_step_leaves_the_folder_as_it_was_and_the_n
     assert_eq!(version_of(folder.path()), 27, "the former version can go on");
     drop(SqliteStore::open(&Options::new(folder.path())).unwrap());
     assert_eq!(version_of(folder.path()), STEPS.len() as i64);
+}
+
+#[tokio::test]
+async fn folders_of_the_last_three_versions_are_opened_with_everything_in_them_and_go_on() {
+    for version in STEPS.len() - 3..STEPS.len() {
+        let folder = tempfile::tempdir().unwrap();
+        past(folder.path(), version, 300);
+        let connection = Connection::open(folder.path().join("aldaba.db")).unwrap();
+        let [org, app, endpoint] = ["01", "02", "03"].map(|byte| format!("x'{}'", byte.repeat(20)));
+        connection
+            .execute_batch(&format!(
+                "INSERT INTO delivery (seq, endpoint, message, state, due_at, clock_start)
+                 SELECT 1000, {endpoint}, id, 0, 5, 5 FROM message LIMIT 1;
+                 UPDATE total SET value = 1000 WHERE name = 'numbers';
+                 INSERT INTO mail (seq, org, address, kind, body, more, created_at, due_at, attempts)
+                 VALUES (1001, {org}, 'a@example.com', 'a', '{{}}', 0, 0, 0, 0);
+                 INSERT INTO api_key (id, org, name, prefix, digest, scope, created_at)
+                 VALUES (x'0707070707070707070707070707070707070707', {org}, 'a key', 'p', x'08', 0, 0);
+                 INSERT INTO setting (name, value) VALUES ('encryption-check', x'09');"
+            ))
+            .unwrap();
+        drop(connection);
+        let rows = |table: &str| -> i64 {
+            let connection = Connection::open(folder.path().join("aldaba.db")).unwrap();
+            connection.query_row(&format!("SELECT count(*) FROM {table}"), (), |row| row.get(0)).unwrap()
+        };
+        let tables = [
+            "application",
+            "endpoint",
+            "message",
+            "delivery",
+            "attempt",
+            "unique_key",
+            "mail",
+            "api_key",
+            "setting",
+        ];
+        let before = tables.map(rows);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&Options::new(folder.path())).unwrap());
+        assert_eq!(version_of(folder.path()), STEPS.len() as i64);
+        let after = tables.map(rows);
+        // What a start adds by itself is in the settings.
+        assert_eq!(after[..8], before[..8], "from schema {version}");
+        assert!(after[8] > before[8], "the version that wrote it is noted");
+        let app_id = aldaba_delivery::AppId::from_bytes([2; 20]);
+        let message = aldaba_delivery::MessageId::from_bytes(*b"00000000000000000042");
+        let deliveries = store.deliveries(message).await.unwrap();
+        let [delivered] = &deliveries[..] else { panic!("{deliveries:?}") };
+        assert!(matches!(delivered.state, DeliveryState::Delivered { .. }), "{delivered:?}");
+        assert_eq!(delivered.attempts, 2);
+        let contents = store.contents(vec![(app_id, message)]).await.unwrap();
+        assert_eq!(contents[0].as_ref().map(|content| content.payload.len()), Some(300));
+        assert_eq!(store.setting("encryption-check").await.unwrap(), Some(vec![9]));
+        // It takes new messages, and ends them.
+        let scene = Scene::new(store.clone());
+        let tenant = scene.with_endpoints(1).await;
+        let event = scene.event(&tenant);
+        let seq = scene.accepted(&event).await;
+        assert!(seq.0 > 1000, "no number is given twice");
+        assert_eq!(scene.record(vec![scene.delivered(&event, seq)]).await, [Recorded::Applied]);
+        let app = app.as_str();
+        assert_eq!(rows(&format!("message WHERE app = {app}")), 300, "what was there stays");
+    }
 }
 
 const KILL_FOLDER: &str = "ALDABA_TEST_MIGRATION_FOLDER";

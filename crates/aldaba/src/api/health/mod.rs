@@ -9,8 +9,9 @@ use crate::api::routing::route::Route;
 use crate::questions::PublicQuestions;
 use aldaba_api::value::Shows;
 use aldaba_api::{
-    BackgroundHealth, BackgroundHealthView, ClockHealth, ClockHealthView, Health, HealthView, Liveness,
-    LivenessView, PartHealthView, Readiness, RestartingTaskView, TokensHealth, TokensHealthView,
+    BackgroundHealth, BackgroundHealthView, ClockHealth, ClockHealthView, DeliveringHealth,
+    DeliveringHealthView, Health, HealthView, Liveness, LivenessView, PartHealthView, Readiness,
+    RestartingTaskView, TokensHealth, TokensHealthView,
 };
 use aldaba_engine::ClockState;
 use aldaba_store::RestartedTask;
@@ -62,6 +63,7 @@ pub(crate) async fn check(State(api): State<Api>) -> Response {
         background: background(&api.engine.restarted_tasks()),
         clock: api.engine.clock_state().map(clock),
         tokens: tokens(&api),
+        delivering: delivering(&api),
     };
     json::answer(status, &body)
 }
@@ -89,6 +91,13 @@ fn clock(state: ClockState) -> impl Shows<ClockHealth> {
         expected: json::shown_time(state.expected),
         trusted_in_seconds: state.trusted_in.as_secs(),
     }
+}
+
+/// A pause is meant: it is no reason to send requests elsewhere.
+fn delivering(api: &Api) -> impl Shows<DeliveringHealth> + use<> {
+    let pause = api.engine.pause();
+    let status = if pause.is_some() { "paused" } else { "ok" };
+    DeliveringHealthView { status, backup_made_at: pause.map(|pause| json::shown_time(pause.backup_made_at)) }
 }
 
 pub(crate) async fn ping() -> StatusCode {

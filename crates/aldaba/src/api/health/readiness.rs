@@ -6,7 +6,7 @@ use crate::api::request::json;
 use crate::questions::ProcessQuestions;
 use crate::server::CertificateState;
 use aldaba_api::{CheckState, ReadinessCheckView, ReadinessView};
-use aldaba_engine::{Engine, SchedulingProgress};
+use aldaba_engine::{Engine, PauseRecord, SchedulingProgress};
 use aldaba_store::Error as StoreError;
 use axum::extract::State;
 use axum::response::Response;
@@ -118,7 +118,7 @@ pub(super) async fn check(State(api): State<Api>) -> Response {
     let checks = vec![
         store(&probed),
         space(ProcessQuestions(&api.engine).disk().is_low),
-        delivering(progress.as_ref().ok().copied().flatten()),
+        delivering(progress.as_ref().ok().copied().flatten(), api.engine.pause()),
         queue(progress.ok().flatten(), api.limits.queue_age),
         background(&api),
         clock(&api),
@@ -180,9 +180,15 @@ fn space(is_low: bool) -> ReadinessCheck {
     )
 }
 
-fn delivering(progress: Option<SchedulingProgress>) -> ReadinessCheck {
+fn delivering(progress: Option<SchedulingProgress>, pause: Option<PauseRecord>) -> ReadinessCheck {
     const NAME: &str = "delivering";
     match progress {
+        // Meant by the operator, and messages are accepted: load balancers must go on to send them here.
+        Some(SchedulingProgress { paused: true, .. }) if pause.is_some() => warning(
+            NAME,
+            "nothing is sent: the data was restored from a backup, and the operator has not resumed yet",
+            "Look at what waits; then run `aldaba restore --resume` with the data folder",
+        ),
         Some(SchedulingProgress { paused: false, .. }) => ok(NAME),
         Some(SchedulingProgress { paused: true, .. }) => failing(
             NAME,
@@ -259,11 +265,13 @@ fn certificate(api: &Api) -> Option<ReadinessCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aldaba_delivery::Timestamp;
 
     #[test]
     fn every_check_that_is_not_ok_says_what_is_wrong_and_what_to_do_and_no_error_text_is_shown() {
         let secret = || "secret path".to_owned();
         let paused = Some(SchedulingProgress { paused: true, longest_wait: Duration::from_secs(99) });
+        let restored = Some(PauseRecord { backup_made_at: Timestamp::from_millis(0) });
         let limit = Duration::from_secs(60);
         for (check, state) in [
             (store(&Probed::Hangs(limit)), CheckState::Failing),
@@ -273,8 +281,9 @@ mod tests {
             (store(&Probed::Refused(StoreError::Failed(secret()))), CheckState::Failing),
             (store(&Probed::Refused(StoreError::Unavailable(secret()))), CheckState::Failing),
             (space(true), CheckState::Failing),
-            (delivering(paused), CheckState::Failing),
-            (delivering(None), CheckState::Failing),
+            (delivering(paused, None), CheckState::Failing),
+            (delivering(paused, restored), CheckState::Warning),
+            (delivering(None, None), CheckState::Failing),
             (queue(paused, limit), CheckState::Warning),
         ] {
             assert_eq!(check.state, state, "{}: {:?}", check.name, check.detail);
@@ -282,7 +291,7 @@ mod tests {
             assert!(check.action.is_some(), "{}", check.name);
         }
         let fine = Some(SchedulingProgress { paused: false, longest_wait: Duration::ZERO });
-        for check in [store(&Probed::Written), space(false), delivering(fine), queue(fine, limit)] {
+        for check in [store(&Probed::Written), space(false), delivering(fine, None), queue(fine, limit)] {
             assert_eq!(check.state, CheckState::Fine, "{}", check.name);
         }
     }

@@ -131,7 +131,7 @@ codes! {
         "The server has more to do than it has room for."
         "Try again after `Retry-After`.";
     Paused "paused" [503]
-        "The server sends nothing now, because its store cannot be written."
+        "The server sends nothing now, because its store cannot be written, or because it was restored from a backup and not resumed yet."
         "Try again after `Retry-After`.";
     Timeout "timeout" [503]
         "Reading from the store took too long."

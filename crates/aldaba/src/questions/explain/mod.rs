@@ -84,7 +84,7 @@ fn waiting(facts: &DeliveryFacts<'_>, due_at: Timestamp, now: Timestamp) -> Why 
         return Why::new("in_order", text).at(ahead.due_at.max(due_at).max(now));
     }
     if facts.wait_reasons.paused {
-        let text = "Nothing is sent at present: the server is stopping, or its disk cannot be written";
+        let text = "Nothing is sent at present: the server is stopping, its disk cannot be written, or its operator has paused it";
         return Why::new("paused", text).at(due_at.max(now));
     }
     if due_at > now {

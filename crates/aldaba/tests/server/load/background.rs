@@ -54,6 +54,7 @@ async fn health_lists_restarted_tasks_and_stays_ok() {
     let restarting = [
         "alerts",
         "due-times",
+        "erasures",
         "operational-webhooks",
         "orphans",
         "places",
@@ -67,6 +68,7 @@ async fn health_lists_restarted_tasks_and_stays_ok() {
         "database": ok, "queue": ok, "cache": ok,
         "background": {"status": "error", "restarting": restarting},
         "tokens": {"status": "ok", "expiring": 0, "firstExpiresAt": null},
+        "delivering": {"status": "ok", "backupMadeAt": null},
     });
     let mut found = health().await;
     assert_eq!(found.as_object_mut().unwrap().remove("clock").unwrap()["status"], "ok");

@@ -1,4 +1,5 @@
-//! Requests to trust the machine's clock, which `aldaba clock trust` leaves for a running server.
+//! Requests of the operator to a running server, which commands leave in its data folder: `aldaba clock trust` and
+//! `aldaba restore --resume`.
 //!
 //! A request is a file. A server that has done it renames the file: that is the answer. A file that disappears without an
 //! answer was taken for one of an earlier server, and is made again.
@@ -10,26 +11,36 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const REQUEST_FILE: &str = "clock.trust";
-const ANSWER_FILE: &str = "clock.trusted";
 /// The interval at which a server looks for a request.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval at which the command looks for the answer.
 const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long a command waits for a server to do its request.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// The operator's request to a running server: a file in its data folder.
 #[derive(Clone)]
-pub(crate) struct ClockRequest {
+pub(crate) struct OperatorRequest {
+    /// The server's task that does such requests.
+    pub(crate) task: &'static str,
+    /// What is asked for.
+    what: &'static str,
     request: PathBuf,
     answer: PathBuf,
 }
 
-impl ClockRequest {
-    /// The server's task that does requests.
-    pub(crate) const TASK: &'static str = "clock-requests";
+impl OperatorRequest {
+    /// To trust the machine's clock.
+    pub(crate) fn trust_clock(data: &Path) -> Self {
+        let (request, answer) = (data.join("clock.trust"), data.join("clock.trusted"));
+        Self { task: "clock-requests", what: "trust the clock", request, answer }
+    }
 
-    pub(crate) fn of(data: &Path) -> Self {
-        Self { request: data.join(REQUEST_FILE), answer: data.join(ANSWER_FILE) }
+    /// To send again after a restore.
+    pub(crate) fn resume(data: &Path) -> Self {
+        let (request, answer) = (data.join("sending.resume"), data.join("sending.resumed"));
+        Self { task: "resume-requests", what: "resume sending", request, answer }
     }
 
     /// Removes what was left for an earlier server. A command that still waits asks again.
@@ -37,14 +48,14 @@ impl ClockRequest {
         for file in [&self.request, &self.answer] {
             match fs::remove_file(file) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::warn!(%error, file = %file.display(), "cannot remove a former request to trust the clock");
+                    tracing::warn!(%error, file = %file.display(), "cannot remove a former request to {}", self.what);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Asks the server that holds the data folder. Returns when it has trusted its clock.
+    /// Asks the server that holds the data folder. Returns when it has done that.
     pub(crate) async fn ask(&self) -> io::Result<()> {
         self.forget();
         self.make()?;
@@ -68,7 +79,7 @@ impl ClockRequest {
     }
 
     /// Does requests until it is dropped.
-    pub(crate) async fn serve<F>(self, trust: impl Fn() -> F)
+    pub(crate) async fn serve<F>(self, act: impl Fn() -> F)
     where
         F: Future<Output = Result<(), Error>>,
     {
@@ -77,13 +88,13 @@ impl ClockRequest {
             if !self.clone().off_the_runtime(|files| files.request.try_exists()).await.unwrap_or(false) {
                 continue;
             }
-            if let Err(error) = trust().await {
-                tracing::warn!(%error, "cannot note that the operator trusts the clock; trying again");
+            if let Err(error) = act().await {
+                tracing::warn!(%error, "cannot {}; trying again", self.what);
                 continue;
             }
             match self.clone().off_the_runtime(|files| fs::rename(&files.request, &files.answer)).await {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::warn!(%error, "cannot answer the request to trust the clock");
+                    tracing::warn!(%error, "cannot answer the request to {}", self.what);
                 }
                 _ => {}
             }
@@ -110,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_done_though_the_server_panics_at_first() {
         let folder = tempfile::tempdir().unwrap();
-        let (requests, calls) = (ClockRequest::of(folder.path()), Arc::new(AtomicU32::new(0)));
+        let (requests, calls) = (OperatorRequest::trust_clock(folder.path()), Arc::new(AtomicU32::new(0)));
         let background = Background::new(Arc::new(SystemClock::new()));
         let serving = tokio::spawn({
             let (requests, background, calls) = (requests.clone(), background.clone(), calls.clone());
@@ -122,7 +133,7 @@ mod tests {
                         std::future::ready(Ok(()))
                     })
                 };
-                background.supervised(ClockRequest::TASK, serve).await;
+                background.supervised(requests.task, serve).await;
             }
         });
         requests.ask().await.unwrap();
@@ -138,7 +149,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_a_starting_server_removes_is_made_again_and_only_its_owner_may_write_it() {
         let folder = tempfile::tempdir().unwrap();
-        let requests = ClockRequest::of(folder.path());
+        let requests = OperatorRequest::trust_clock(folder.path());
         let asking = tokio::spawn({
             let requests = requests.clone();
             async move { requests.ask().await }
