@@ -26,7 +26,7 @@ cargo xtask test         everything that CI checks, with minutes per stage
 cargo xtask lint         formatting, names, clippy, links, licences, bans, sources
 cargo xtask names        sizes of folders, names of types, retired words
 cargo xtask links        relative links, and the source files that maps name
-cargo xtask alerts       a scripted outage, watched by our alerts and by a real Prometheus; installs Prometheus
+cargo xtask alerts       scripted outages, watched by our alerts and by a real Prometheus; installs Prometheus
 cargo xtask contrib      Prometheus's rules and Grafana's dashboard in contrib/, written from the alert rules: [--check]
 cargo xtask readme       runs the README's examples as written
 cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of their headings]

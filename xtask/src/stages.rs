@@ -232,7 +232,7 @@ fn measure() -> Result<Command, String> {
     Ok(suite)
 }
 
-/// A scripted outage, watched by the server's alerts and by a real Prometheus.
+/// Scripted outages, watched by the server's alerts and by a real Prometheus.
 pub(crate) fn alerts() -> TaskResult {
     tools::prometheus()?;
     show(suites::workspace("test").args(["--test", "outage", "--", "--ignored", "--nocapture"]))

@@ -27,8 +27,8 @@ impl CertificateKind {
     }
 }
 
-/// When the first certificate of each kind expires. Whoever uses one puts it here, at the start and after each change. Clones share
-/// it.
+/// When the first certificate of each kind expires. The part that uses one puts it here, at the start and after each change. Clones
+/// share it.
 #[derive(Clone, Debug, Default)]
 pub struct CertificateExpiries(Arc<Mutex<BTreeMap<CertificateKind, Option<Timestamp>>>>);
 
