@@ -89,7 +89,11 @@ fn test(text: &mut String, rule: AlertRule, limits: &AlertLimits) {
             let at = limits.threshold as u64 + 60;
             series(text, &format!("{metric}{{{labels}, kind=\"listener\"}}"), &format!("{at}x{}", PHASE * 4));
             let later = at + 1_000_000;
-            series(text, &format!("{metric}{{{labels}, kind=\"ca_file\"}}"), &format!("{later}x{}", PHASE * 4));
+            series(
+                text,
+                &format!("{metric}{{{labels}, kind=\"ca_file\"}}"),
+                &format!("{later}x{}", PHASE * 4),
+            );
         }
         _ => {
             let values: Vec<_> = phases.iter().map(|value| format!("{value}x{}", PHASE - 1)).collect();
