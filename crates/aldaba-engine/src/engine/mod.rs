@@ -187,10 +187,10 @@ impl Engine {
 
     /// Judges alerts by other rules from the next round on. The rule about single endpoints stays as it was, because the store
     /// judges it.
-    pub fn set_alert_settings(&self, new: AlertSettings) {
+    pub fn set_alert_settings(&self, new: &AlertSettings) {
         self.0.alert_settings.send_modify(|settings| {
             let rules = new.rules.with_rule_of(AlertRule::EndpointFailing, &settings.rules);
-            *settings = AlertSettings { rules: Arc::new(rules), ..new };
+            *settings = AlertSettings { rules: Arc::new(rules), interval: new.interval };
         });
     }
 

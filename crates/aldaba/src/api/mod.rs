@@ -132,12 +132,12 @@ fn routes() -> Vec<Route> {
     resources.into_iter().flatten().collect()
 }
 
-pub(crate) fn router(api: Api) -> Routers {
+pub(crate) fn router(api: &Api) -> Routers {
     let routes = routes();
     let known = Arc::new(KnownRoutes::of(&routes));
     let there = known.clone();
     let router = Router::new()
-        .nest("/api/v1", route::router(&api, routes))
+        .nest("/api/v1", route::router(api, routes))
         .route(inbound_request::PATH, inbound_request::route())
         .route(mail_links::UNSUBSCRIBE_PATH, mail_links::unsubscribe())
         .route(mail_links::SUBSCRIBE_PATH, mail_links::subscribe())
@@ -154,5 +154,5 @@ pub(crate) fn router(api: Api) -> Routers {
             let path = path.as_ref().map_or("", MatchedPath::as_str);
             Error::method_not_allowed(&method, &there.methods_of(path))
         });
-    Routers::new(request_span::traced(router, &api), &api)
+    Routers::new(request_span::traced(router, api), api)
 }

@@ -2,7 +2,7 @@
 //! instead of hanging.
 
 use super::connection_table::{ConnectionTable, Newcomer};
-use super::tls::refuse_handshake;
+use super::tls::REFUSED_HANDSHAKE;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,6 +44,13 @@ impl RejectReason {
                 "This address has as many connections as it may have. Nothing was stored; try again"
             }
         }
+    }
+
+    fn answer(self) -> String {
+        let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1";
+        let body = format!("{{\"code\":\"busy\",\"detail\":\"{}\"}}", self.detail());
+        let length = body.len();
+        format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
     }
 }
 
@@ -201,7 +208,7 @@ async fn has_sent_head(stream: &TcpStream, pending: &PendingConnection) -> bool 
     matches!(tokio::time::timeout(longest, looks).await, Ok(Ok(true)))
 }
 
-/// Refuses without reading the request's path. `tls`: before the handshake, so that an answer cannot be read.
+/// Refuses without reading the request's path. `tls`: before the handshake, so that an answer could not be read.
 pub(super) async fn reject(
     mut stream: TcpStream,
     pending: PendingConnection,
@@ -209,18 +216,14 @@ pub(super) async fn reject(
     tls: bool,
 ) {
     let answered = async {
-        if tls {
-            return refuse_handshake(&mut stream).await;
-        }
         // Not before the request has begun: many clients take that for a broken connection.
         stream.ready(Interest::READABLE).await?;
         let mut bin = [0; 4096];
         while stream.try_read(&mut bin).is_ok_and(|read| read == bin.len()) {}
-        let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1";
-        let body = format!("{{\"code\":\"busy\",\"detail\":\"{}\"}}", reason.detail());
-        let length = body.len();
-        let answer = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
-        stream.write_all(answer.as_bytes()).await?;
+        match tls {
+            true => stream.write_all(&REFUSED_HANDSHAKE).await?,
+            false => stream.write_all(reason.answer().as_bytes()).await?,
+        }
         stream.shutdown().await?;
         // Closing a connection with unread bytes may lose the response. So a client that is still sending may finish,
         // unless others wait for a slot.

@@ -204,7 +204,7 @@ impl Server {
     /// limit of the configuration.
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
         let (limits, store_probe) = (&self.config.limits, self.api.store_probe.clone());
-        let router = router(self.api);
+        let router = router(&self.api);
         let scheduling_delay =
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
@@ -227,7 +227,7 @@ impl Server {
             failure = ProcessQuestions(&self.engine).store_failure() => return Err(Failed::Store(failure)),
             () = self.engine.failed() => return Err(Failed::Engine),
             () = stop => {}
-            () = manager.watch(liveness) => {}
+            () = Box::pin(manager.watch(liveness)) => {}
         }
         tracing::info!("stopping: no new requests, those in flight may end");
         manager.stopping("requests in flight may end");
@@ -242,7 +242,7 @@ impl Server {
             let spent = clock.monotonic().saturating_sub(begun);
             self.engine.shutdown(limit.saturating_sub(spent)).await
         };
-        let left = manager.extending("stopping: requests in flight may end", ends).await;
+        let left = Box::pin(manager.extending("stopping: requests in flight may end", ends)).await;
         self.wire.shutdown();
         if left > 0 {
             tracing::warn!(left, "deliveries were still in flight; they are sent again after the next start");
@@ -366,7 +366,7 @@ pub async fn api(
         public_url,
         metrics,
     };
-    Ok(router(Api::new(parts)).for_all())
+    Ok(router(&Api::new(parts)).for_all())
 }
 
 /// The certificate issuers that the operator trusts besides the public ones.

@@ -43,6 +43,8 @@ pub(crate) struct Reloader {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reloaded {
     pub(crate) applied: Vec<String>,
+    /// The files of the certificate hold another one.
+    pub(crate) has_new_certificate: bool,
     /// With the reason, where it is not plain.
     pub(crate) need_restart: Vec<(String, &'static str)>,
 }
@@ -74,7 +76,8 @@ impl Reloader {
         }
         let changed: Vec<String> =
             self.running.given.changed(&given).into_iter().map(str::to_owned).collect();
-        let mut reloaded = Reloaded::default();
+        let has_new_certificate = matches!(renewal, Renewal::Renewed { .. });
+        let mut reloaded = Reloaded { has_new_certificate, ..Reloaded::default() };
         for key in changed {
             match self.obstacle(&key, &new) {
                 None => {
@@ -140,7 +143,7 @@ impl Reloader {
     /// Also takes other files under the same names.
     fn renew_certificate(&self, merged: &Config) -> Result<Renewal, CertificateError> {
         let (Some(tls), Some(files)) = (&self.live.tls, merged.tls()) else { return Ok(Renewal::Unchanged) };
-        match tls.renew(files, self.live.engine.clock().wall()) {
+        match tls.renew(&files, self.live.engine.clock().wall()) {
             Renewal::Refused(error) => Err(error),
             renewal => Ok(renewal),
         }
@@ -163,7 +166,7 @@ impl Reloader {
         *live.metrics_access.write() = MetricsAccess::of_own_listener(config);
         *live.shutdown.write() = config.shutdown;
         let (rules, interval) = (config.engine.alert_rules.clone(), config.engine.alert_interval);
-        live.engine.set_alert_settings(AlertSettings { rules, interval });
+        live.engine.set_alert_settings(&AlertSettings { rules, interval });
         if let Some(mail) = mail {
             live.engine.set_mail_options(mail);
         }
@@ -185,7 +188,8 @@ impl Reloaded {
         };
         let applied = named("applied", self.applied.iter().map(String::as_str).collect());
         let restart = named("need a restart", self.need_restart.iter().map(|(name, _)| &**name).collect());
-        let said: Vec<_> = applied.into_iter().chain(restart).collect();
+        let certificate = self.has_new_certificate.then(|| "the TLS certificate was replaced".to_owned());
+        let said: Vec<_> = applied.into_iter().chain(certificate).chain(restart).collect();
         if said.is_empty() { "no setting has changed".into() } else { said.join("; ") }
     }
 }

@@ -16,8 +16,9 @@ const PLAIN_HTTP: &str = "{\"code\":\"generic_error\",\"detail\":\"This port spe
 /// How long the answer to HTTP without TLS may take, including the reading of the request.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_DRAINED_BYTES: u64 = 64 * 1024;
-/// `internal_error` as a fatal alert. Clients then report a refused handshake, not a broken one.
-const ALERT: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 80];
+/// What a connection gets that is refused before its handshake, which would cost more than a request: the fatal alert
+/// `internal_error`. Clients then report a refused handshake, not a broken one.
+pub(in crate::server) const REFUSED_HANDSHAKE: [u8; 7] = [0x15, 3, 3, 0, 2, 2, 80];
 
 /// What client and server have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +80,4 @@ async fn refuse_plain_http(mut stream: TcpStream) {
         tokio::io::copy(&mut stream.take(MAX_DRAINED_BYTES), &mut tokio::io::sink()).await
     };
     let _ = tokio::time::timeout(REFUSAL_TIMEOUT, answered).await;
-}
-
-/// Refuses a connection before its handshake, which would cost more than a request.
-pub(in crate::server) async fn refuse_handshake(stream: &mut TcpStream) -> io::Result<()> {
-    stream.write_all(&ALERT).await?;
-    stream.shutdown().await
 }

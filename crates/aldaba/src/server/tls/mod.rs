@@ -6,7 +6,7 @@ mod handshake;
 mod renewal;
 
 pub use certificate::{CertificateError, CertificateFiles};
-pub(super) use handshake::{HandshakeError, Protocol, refuse_handshake};
+pub(super) use handshake::{HandshakeError, Protocol, REFUSED_HANDSHAKE};
 pub(crate) use renewal::{CertificateState, Renewal};
 
 use aldaba_delivery::Timestamp;

@@ -66,21 +66,25 @@ impl ListenerTls {
     fn look(&self, now: Timestamp, wrong: Option<FilesDigest>) -> Option<FilesDigest> {
         let files = self.files();
         let found = files.read().map(|contents| contents.digest()).unwrap_or_default();
-        let is_in_use = {
+        let (in_use, problem) = {
             let current = self.0.current.read();
-            current.digest == found && current.problem.is_none()
+            (current.digest, current.problem.clone())
         };
-        if is_in_use {
+        if in_use == found && problem.is_none() {
             return None;
         }
         if wrong == Some(found) || Current::load(files.clone()).is_ok() {
-            self.renew(files, now).log();
+            match self.renew(&files, now) {
+                // Once is enough.
+                Renewal::Refused(error) if problem == Some(error.to_string()) => {}
+                renewal => renewal.log(),
+            }
         }
         Some(found)
     }
 
     /// Takes what these files hold, if it can be used.
-    pub(crate) fn renew(&self, files: CertificateFiles, now: Timestamp) -> Renewal {
+    pub(crate) fn renew(&self, files: &CertificateFiles, now: Timestamp) -> Renewal {
         let loaded = Current::load(files.clone());
         let mut current = self.0.current.write();
         let loaded = loaded.and_then(|new| match new.expired(now) {
@@ -99,11 +103,7 @@ impl ListenerTls {
                 Renewal::Renewed { expires_at }
             }
             Err(error) => {
-                let said = error.to_string();
-                if current.problem.as_ref() == Some(&said) {
-                    return Renewal::Unchanged;
-                }
-                current.problem = Some(said);
+                current.problem = Some(error.to_string());
                 Renewal::Refused(error)
             }
         }

@@ -233,6 +233,20 @@ async fn an_unfinished_handshake_has_the_time_of_a_head_and_gives_way_to_others(
 }
 
 #[tokio::test]
+async fn a_connection_too_many_gets_a_tls_alert_at_once() {
+    let secure = Secure::start(|config| config.limits.connections_per_address = 1).await;
+    let (mut send, _driving) = secure.http2(1 << 16).await;
+    let (answer, _) = send.send_request(secure.get("/api/v1/health/ping"), true).unwrap();
+    in_time("an answer", answer).await.unwrap();
+    let mut refused = TcpStream::connect(secure.server.address).await.unwrap();
+    refused.write_all(&[0x16, 3, 1, 2, 0, 1]).await.unwrap();
+    let mut alert = Vec::new();
+    in_time("it is refused", refused.read_to_end(&mut alert)).await.unwrap();
+    assert_eq!(alert, [0x15, 3, 3, 0, 2, 2, 80], "a fatal alert");
+    secure.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_stop_lets_requests_in_progress_end_and_says_goodbye() {
     let secure = Secure::start(|_| {}).await;
     let (mut send, driving) = secure.http2(1 << 16).await;
