@@ -3,6 +3,7 @@
 mod alerts;
 mod clock;
 mod demo;
+mod health;
 mod init;
 mod installation;
 mod mail;
@@ -22,6 +23,7 @@ use aldaba_engine::SetupError;
 use alerts::AlertOptions;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use health::HealthOptions;
 use mail::MailCommand;
 use policy::PolicyCommand;
 use serve::ServeOptions;
@@ -77,6 +79,8 @@ enum Command {
     Clock(ClockOptions),
     /// Show what alerts of a running server, and take note of an alert
     Alerts(AlertOptions),
+    /// Show whether a running server accepts and delivers messages: exit code 0, or 1 with what is wrong
+    Health(HealthOptions),
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +115,8 @@ enum Error {
     Clock(#[from] clock::Error),
     #[error(transparent)]
     Alerts(#[from] alerts::Error),
+    #[error(transparent)]
+    Health(#[from] health::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -158,6 +164,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
             Ok(alerts::run(options, &config, &variables)?)
         }
+        Command::Health(options) => {
+            let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(health::run(options, &config, &variables)?)
+        }
     }
 }
 
@@ -172,8 +183,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, clock::Error as Clock, health::Error as Health, mail::Error as Mail,
+            policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -184,13 +195,15 @@ impl Error {
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
-            | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
+            | Self::Clock(Clock::Options(Options::Usage(_)))
+            | Self::Health(Health::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),
             Self::Policy(Policy::Server(error))
             | Self::Token(Token::Server(error))
             | Self::Alerts(Alerts::Server(error))
             | Self::Clock(Clock::Server(error))
+            | Self::Health(Health::Server(error))
                 if !error.is_refusal() =>
             {
                 ExitCode::from(EXIT_SERVER)

@@ -2,5 +2,6 @@
 
 pub(crate) mod command_line;
 pub(crate) mod embedded;
+pub(crate) mod health_command;
 pub(crate) mod policy_command;
 pub(crate) mod token_command;
