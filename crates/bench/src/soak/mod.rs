@@ -33,8 +33,8 @@ const QUICK: usize = 3;
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 /// The interval between two looks at what is pending.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// The load of a busy machine must not be refused, or the rate would not be steady.
-const PATIENCE_MILLIS: usize = 30_000;
+/// Nothing is refused on a busy machine, or the rate would not be steady.
+const QUEUE_MILLIS: usize = 30_000;
 
 /// A policy whose retries, holds and retention periods are short. `gate`: as in docs/policies.md.
 fn policy(name: &str, gate: serde_json::Value) -> String {
@@ -65,7 +65,7 @@ pub(crate) fn run(suite: &Suite, minutes: f64) -> Result<Soak> {
     let (folder, receiver) = (suite.empty_folder()?, suite.receiver()?);
     let (closed, silent) = (free_address()?, free_address()?);
     let _hole = Hole::start(silent)?;
-    let server = suite.launch(&folder).with("ALDABA_QUEUE_MILLISECONDS", PATIENCE_MILLIS).start()?;
+    let server = suite.launch(&folder).with("ALDABA_QUEUE_MILLISECONDS", QUEUE_MILLIS).start()?;
     let api = server.api()?.clone();
     let endpoints = endpoints(&receiver, closed, silent);
     let heard = heard(&endpoints);

@@ -40,12 +40,12 @@ const SHORT: [Bounds; SERIES.len()] = [
 #[derive(Debug)]
 pub(super) struct Verdict {
     after_seconds: f64,
-    rows: Vec<Row>,
+    rows: Vec<JudgedSeries>,
 }
 
 /// One series.
 #[derive(Debug)]
-struct Row {
+struct JudgedSeries {
     name: &'static str,
     first: f64,
     smallest: f64,
@@ -54,7 +54,7 @@ struct Row {
     bounds: Bounds,
 }
 
-impl Row {
+impl JudgedSeries {
     fn ratio(&self) -> f64 {
         self.largest / self.smallest
     }
@@ -76,7 +76,7 @@ impl Verdict {
         let row = |(series, name): (usize, &'static str)| {
             let points: Vec<_> = judged.iter().map(|sample| (sample.at, sample.values[series])).collect();
             let values = || points.iter().map(|(_, value)| *value);
-            Row {
+            JudgedSeries {
                 name,
                 first: values().next().unwrap_or(f64::NAN),
                 smallest: values().fold(f64::NAN, f64::min),
@@ -89,7 +89,7 @@ impl Verdict {
     }
 
     pub(super) fn is_flat(&self) -> bool {
-        self.rows.iter().all(Row::is_flat)
+        self.rows.iter().all(JudgedSeries::is_flat)
     }
 
     pub(super) fn markdown(&self) -> String {
