@@ -30,29 +30,38 @@ pub(crate) fn check(server: &Path) -> TaskResult {
     let older = debian::server(&stripped, OLDER_VERSION, Compression::Quick, &folder.0)?;
     let newer = debian::server(&stripped, VERSION, Compression::Quick, &folder.0)?;
     let symbols = debian::symbols(&stripped, VERSION, Compression::Quick, &folder.0)?;
-    let root = ThrowawayRoot::new()?;
-    installed::check(&root, &older, &newer, &symbols)?;
     if let Some(why) = Machine::obstacle() {
         println!(
-            "the service, docs/operations.md: NOT run, because there can be no machine within this one: {why}"
+            "installing, the service, docs/operations.md: NOT run, because there can be no machine within this one: {why}"
         );
         return Ok(());
     }
-    until_the_server_notifies(&root, server)?;
+    let root = ThrowawayRoot::new()?;
+    installed::check(&root, &older, &newer, &symbols)?;
+    let notifies = notifies(server)?;
+    if !notifies {
+        do_not_wait_for_the_server(&root)?;
+    }
     let [older, newer] = [root.take(&older)?, root.take(&newer)?];
     let machine = Machine::boot(&root)?;
-    service::check(&machine, &older, &newer)?;
+    service::check(&machine, &older, &newer, notifies)?;
     guide::run(&machine)
 }
 
-/// The unit waits for the server to say that it is ready, which this version does not.
-fn until_the_server_notifies(root: &ThrowawayRoot, server: &Path) -> TaskResult {
-    let failed = |error: std::io::Error| format!("{}: {error}", server.display());
-    let binary = fs::read(server).map_err(failed)?;
-    if binary.windows(13).any(|bytes| bytes == b"NOTIFY_SOCKET") {
-        return Err("the server notifies systemd now: remove `until_the_server_notifies`".into());
-    }
+/// Whether the server tells systemd that it is ready and alive.
+fn notifies(server: &Path) -> Result<bool, String> {
+    let binary = fs::read(server).map_err(|error| format!("{}: {error}", server.display()))?;
+    Ok(binary.windows(NOTIFY_SOCKET.len()).any(|bytes| bytes == NOTIFY_SOCKET))
+}
+
+/// The variable by which systemd is told something.
+const NOTIFY_SOCKET: &[u8] = b"NOTIFY_SOCKET";
+
+/// The unit waits for what such a server never says.
+fn do_not_wait_for_the_server(root: &ThrowawayRoot) -> TaskResult {
+    println!("the service: the server does not notify systemd yet; the unit is tried without that");
     let folder = root.path("/etc/systemd/system/aldaba.service.d");
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(failed)?;
     fs::write(folder.join("without-notify.conf"), "[Service]\nType=exec\nWatchdogSec=0\n").map_err(failed)
 }

@@ -139,8 +139,7 @@ impl Tree {
         let file = into.join(format!("{package}_{}_{architecture}.deb", field(&text, "Version")?));
         read(Command::new("install").args(["--directory", "--mode", "0755"]).arg(folder.join("DEBIAN")))?;
         self.write("DEBIAN/control", &text)?;
-        let sums =
-            "find * -path DEBIAN -prune -o -type f -print0 | sort --zero-terminated | xargs --null md5sum";
+        let sums = "find usr -type f -print0 | sort --zero-terminated | xargs --null md5sum";
         self.write("DEBIAN/md5sums", &read(Command::new("sh").args(["-c", sums]).current_dir(folder))?)?;
         fs::create_dir_all(into).map_err(|error| format!("{}: {error}", into.display()))?;
         let mut build = Command::new("dpkg-deb");

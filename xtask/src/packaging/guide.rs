@@ -83,6 +83,13 @@ fn steps(text: &str) -> Result<Vec<(String, Option<String>)>, String> {
     Ok(steps)
 }
 
+/// The change of the unit on the page.
+pub(super) fn change_of_the_unit() -> Result<String, String> {
+    let blocks = markdown::blocks(&text()?);
+    let change = blocks.into_iter().find(|block| block.language == "ini");
+    Ok(change.ok_or(format!("{PAGE} has no block of `ini`"))?.body)
+}
+
 /// The commands for containers.
 pub(super) fn of_container() -> Result<String, String> {
     let text = text()?;

@@ -1,14 +1,21 @@
 //! The service on a machine of its own, with real systemd: its restarts, an upgrade while it runs, and its removal.
 
+use super::guide;
 use super::machine::{Machine, wait};
 use crate::run::{TaskResult, read};
 
-/// `older` and `newer`: the packages, as paths within the machine. The newer one stays there.
-pub(super) fn check(machine: &Machine<'_>, older: &str, newer: &str) -> TaskResult {
+/// `older` and `newer`: the packages, as paths within the machine. The newer one stays there. `notifies`: whether the server
+/// tells systemd that it is alive.
+pub(super) fn check(machine: &Machine<'_>, older: &str, newer: &str, notifies: bool) -> TaskResult {
     let service = Service { machine };
     service.run(&format!("dpkg --install {older}"))?;
     service.wait_until("ActiveState", "active")?;
     service.a_process_that_is_killed_is_started_again()?;
+    if notifies {
+        service.a_process_that_hangs_is_started_again()?;
+    }
+    service.a_reload_keeps_the_process()?;
+    service.with_the_change_of_the_page_it_listens_below_port_1024()?;
     service.a_wrong_setting_ends_it_with_exit_code_2_and_without_another_start()?;
     service.an_upgrade_restarts_it(newer)?;
     service.its_sandbox_is_closed()?;
@@ -31,6 +38,47 @@ impl Service<'_> {
         self.wait_until("ActiveState", "active")?;
         self.is_another_than(&before)?;
         done("a process that is killed is started again")
+    }
+
+    fn a_process_that_hangs_is_started_again(&self) -> TaskResult {
+        self.change("[Service]\nWatchdogSec=2\n")?;
+        let before = self.property("MainPID")?;
+        self.run("systemctl kill --signal=STOP --kill-whom=main aldaba")?;
+        self.wait_until("NRestarts", "1")?;
+        self.wait_until("ActiveState", "active")?;
+        self.is_another_than(&before)?;
+        self.change("")?;
+        done("a process that hangs is started again")
+    }
+
+    fn a_reload_keeps_the_process(&self) -> TaskResult {
+        let before = self.property("MainPID")?;
+        self.run("systemctl reload aldaba")?;
+        self.wait_until("ActiveState", "active")?;
+        if self.property("MainPID")? != before {
+            return Err("a reload has started another process".into());
+        }
+        done("a reload keeps the process")
+    }
+
+    fn with_the_change_of_the_page_it_listens_below_port_1024(&self) -> TaskResult {
+        self.run("echo ALDABA_LISTEN=127.0.0.1:443 >> /etc/aldaba/aldaba.env")?;
+        self.change(&guide::change_of_the_unit()?)?;
+        let lives = || self.run("aldaba health --live --url http://127.0.0.1:443").ok();
+        wait("an answer at port 443", lives)?;
+        self.run("sed --in-place /ALDABA_LISTEN/d /etc/aldaba/aldaba.env")?;
+        self.change("")?;
+        done("with the change of docs/operations.md it listens below port 1024")
+    }
+
+    /// Changes the unit as `systemctl edit` does, and starts the service again.
+    fn change(&self, lines: &str) -> TaskResult {
+        let folder = "/etc/systemd/system/aldaba.service.d";
+        self.run(&format!(
+            "mkdir --parents {folder}; printf '%s' '{lines}' > {folder}/override.conf; systemctl daemon-reload\n\
+             systemctl reset-failed aldaba; systemctl restart aldaba"
+        ))?;
+        self.wait_until("ActiveState", "active")
     }
 
     fn a_wrong_setting_ends_it_with_exit_code_2_and_without_another_start(&self) -> TaskResult {
