@@ -37,7 +37,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const QUEUE_MILLIS: usize = 30_000;
 
 /// A policy whose retries, holds and retention periods are short. `gate`: as in docs/policies.md.
-fn policy(name: &str, gate: serde_json::Value) -> String {
+fn policy(name: &str, gate: &serde_json::Value) -> String {
     json!({
         "name": name, "schedule": {"type": "list", "delays": ["1s", "2s", "4s"]},
         "limit": {"attempts": 4, "stopAfter": "30s"},
@@ -132,7 +132,7 @@ fn heard(endpoints: &[NewEndpoint]) -> usize {
 
 async fn make_policies(api: &Api) -> Result<()> {
     let gate = json!({"type": "hostFailures", "inARow": 5, "first": "1s", "longest": "4s"});
-    for body in [policy(APART, json!({"type": "apart"})), policy(HELD, gate)] {
+    for body in [policy(APART, &json!({"type": "apart"})), policy(HELD, &gate)] {
         let post = Post { path: "/policy".into(), key: None, body };
         let answer = api.connect().await?.post(&post).await?;
         if answer.status != 201 {
