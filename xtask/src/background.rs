@@ -109,7 +109,8 @@ impl Server {
     }
 }
 
-fn url(printed: &str) -> Option<String> {
+/// The address that a server has printed.
+pub(crate) fn url(printed: &str) -> Option<String> {
     let rest = &printed[printed.find("http://")?..];
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/.:".contains(c)))?;
     Some(rest[..end].trim_end_matches(['/', '.']).to_owned())

@@ -10,6 +10,7 @@ mod licences;
 mod links;
 mod markdown;
 mod names;
+mod packaging;
 mod readme;
 mod recipes;
 mod run;
@@ -43,7 +44,11 @@ cargo xtask leases N     owners paused and killed, Redis paused and killed, N ti
 cargo xtask inbound N    N webhooks of another sender, a fifth of them duplicates, with kill -9 meanwhile (default 20,000)
 cargo xtask bench        the benchmark suite: [CASE...] [--rounds N] [--scale F] [--write]; --help lists the cases
 cargo xtask instructions instructions per message, by valgrind's callgrind: [--rounds N] [--write]; installs valgrind
+cargo xtask soak M       a steady load for M minutes (default 30), after which nothing may have grown: [--write]
 cargo xtask schedules    a minute of every policy's schedule on a real wire
+cargo xtask package      the Debian packages and the container's folder, from a release build: [image]
+cargo xtask packages     the packages checked: sandbox, installed, upgraded, removed and purged; installs debootstrap
+cargo xtask container    the container image built and run on a Debian that is made here; installs podman
 cargo xtask advisories   known vulnerabilities in dependencies; needs cargo-audit and its database";
 
 fn main() -> ExitCode {
@@ -71,6 +76,10 @@ fn main() -> ExitCode {
         Some("inbound") => stages::inbound(&number("20000")),
         Some("bench") => stages::bench(&arguments[1..]),
         Some("instructions") => stages::instructions(&arguments[1..]),
+        Some("soak") => stages::soak(&arguments[1..]),
+        Some("package") => packaging::package(&arguments[1..]),
+        Some("packages") => stages::packages(),
+        Some("container") => stages::container(),
         Some("schedules") => stages::schedules(),
         Some("advisories") => licences::advisories(),
         _ => Err(HELP.to_owned()),

@@ -339,7 +339,7 @@ fn take<'a, T: ?Sized>(next: &AtomicUsize, all: &[&'a T]) -> Option<(usize, &'a 
 }
 
 /// Fails unless the output matches line by line.
-fn agree(expected: &str, printed: &str) -> TaskResult {
+pub(crate) fn agree(expected: &str, printed: &str) -> TaskResult {
     let (wanted, lines): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
     let all = wanted.len() == lines.len() && wanted.iter().zip(&lines).all(|(one, line)| is_like(one, line));
     if all { Ok(()) } else { Err(format!("expected output:\n{expected}actual output:\n{printed}")) }

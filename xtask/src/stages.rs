@@ -2,7 +2,8 @@
 
 use crate::run::{TaskResult, cargo, root, show};
 use crate::{
-    contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools,
+    contrib, documents, examples, licences, links, names, packaging, readme, recipes, sdks, sqlx, suites,
+    tools,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,12 +12,13 @@ use std::time::Duration;
 /// A stage: its name, its time budget in minutes on two cores, and its function.
 type Stage = (&'static str, u64, fn() -> TaskResult);
 
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
     ("stores and samples", 6, stores),
     ("SDKs and API", 5, api),
     ("Prometheus and mail", 3, observing),
+    ("packages and soak", 3, packages_and_soak),
     ("rest", 5, lint),
 ];
 
@@ -98,6 +100,14 @@ pub(crate) fn observing() -> TaskResult {
     contrib::promtool()?;
     suites::run_ignored("aldaba", "observing")?;
     suites::run_ignored("aldaba", "outage")
+}
+
+/// The minutes of the soak within the tests: what leaks much is found, the rest by `cargo xtask soak`.
+const SHORT_SOAK: &str = "1";
+
+fn packages_and_soak() -> TaskResult {
+    packaging::check(&server())?;
+    show(Command::new(program("bench")).arg("--server").arg(server()).args(["--soak", SHORT_SOAK]))
 }
 
 /// Names, formatting, requirements, links, lints and licences.
@@ -220,15 +230,45 @@ pub(crate) fn instructions(arguments: &[String]) -> TaskResult {
     show(suite.arg("--instructions").args(arguments))
 }
 
+/// The minutes of `soak`.
+const SOAK: &str = "30";
+
+/// Accepts a number of minutes, and `--write`.
+pub(crate) fn soak(arguments: &[String]) -> TaskResult {
+    let (minutes, more) = match arguments {
+        [minutes, more @ ..] if !minutes.starts_with('-') => (minutes.as_str(), more),
+        more => (SOAK, more),
+    };
+    let mut suite = benchmark()?;
+    suite.arg("--document").arg(root().join("docs/reliability.md"));
+    show(suite.args(["--soak", minutes]).args(more))
+}
+
+pub(crate) fn packages() -> TaskResult {
+    suites::programs()?;
+    packaging::check(&server())
+}
+
+pub(crate) fn container() -> TaskResult {
+    suites::programs()?;
+    packaging::check_container(&server())
+}
+
 /// The benchmark program, with the server built as users get it.
 fn measure() -> Result<Command, String> {
+    let mut suite = benchmark()?;
+    suite.arg("--document").arg(root().join("docs/internals/performance.md"));
+    Ok(suite)
+}
+
+/// The same without its document.
+fn benchmark() -> Result<Command, String> {
     for package in ["aldaba", "bench"] {
         show(&mut cargo(&["build", "--release", "--locked", "--package", package, "--bins"]))?;
     }
     let built = root().join("target/release");
     let mut suite = Command::new(built.join("bench"));
     suite.arg("--server").arg(built.join("aldaba"));
-    suite.arg("--document").arg(root().join("docs/internals/performance.md"));
     Ok(suite)
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Call {
     body: Option<Result<Bytes, Error>>,
     repeat: Repeat,
     max_bytes: usize,
+    /// A status besides 2xx with which the route answers what was asked.
+    also: Option<StatusCode>,
 }
 
 impl Call {
@@ -43,6 +45,7 @@ impl Call {
             body: None,
             repeat: Repeat::Safe,
             max_bytes: MAX_ANSWER_BYTES,
+            also: None,
         }
     }
 
@@ -106,6 +109,11 @@ impl Call {
         Self { max_bytes: MAX_PAGE_BYTES, ..self }
     }
 
+    /// Marks that this status is an answer too, unless its body is a refusal.
+    pub(crate) fn also(self, status: StatusCode) -> Self {
+        Self { also: Some(status), ..self }
+    }
+
     /// Makes the call and reads the answer.
     pub(crate) async fn answer<T: DeserializeOwned>(self, client: &Client) -> Result<T, Error> {
         let answer = self.made(client).await?;
@@ -148,7 +156,7 @@ impl Call {
             tried += 1;
             let limit = client.retries.time_for_one(clock::now() - started);
             let result = client.shared.transport.send(request.clone(), self.max_bytes, limit).await;
-            let failed = match result.and_then(|answer| accepted(answer, &client.shared.token)) {
+            let failed = match result.and_then(|answer| accepted(answer, self.also, &client.shared.token)) {
                 Ok(answer) => return Ok(answer),
                 // An earlier request, whose answer was lost, may have deleted it.
                 Err(failed) if maybe_done && self.method == Method::DELETE && failed.error.is_not_found() => {
@@ -237,11 +245,15 @@ fn gone() -> HttpResponse {
     HttpResponse { status: StatusCode::NO_CONTENT, headers: HeaderMap::new(), body: Bytes::new() }
 }
 
-fn accepted(answer: HttpResponse, token: &str) -> Result<HttpResponse, Failed> {
+fn accepted(answer: HttpResponse, also: Option<StatusCode>, token: &str) -> Result<HttpResponse, Failed> {
     if answer.status.is_success() {
         return Ok(answer);
     }
     let error = refusal(&answer, token);
+    let is_object = || serde_json::from_slice::<Value>(&answer.body).is_ok_and(|body| body.is_object());
+    if also == Some(answer.status) && !matches!(error, Error::Api { .. }) && is_object() {
+        return Ok(answer);
+    }
     // Aldaba refuses before it changes anything. A proxy may have passed the request on before it answered.
     let maybe_done = !matches!(error, Error::Api { .. }) || matches!(answer.status.as_u16(), 502 | 504);
     Err(Failed { error, maybe_done })
@@ -298,6 +310,23 @@ mod tests {
         let Error::Api { status, code, retry_after, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*status, code.as_str(), *retry_after), (429, "rate_limit", Some(Duration::from_secs(3))));
         assert!(error.to_string().contains("Try again in 3s"));
+    }
+
+    #[test]
+    fn a_status_that_a_route_answers_with_is_an_answer_unless_the_body_is_a_refusal() {
+        let answer = |status: StatusCode, body: &'static str| {
+            let answer =
+                HttpResponse { status, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()) };
+            accepted(answer, Some(StatusCode::SERVICE_UNAVAILABLE), "the-token")
+                .map_err(|failed| failed.error)
+        };
+        assert!(answer(StatusCode::SERVICE_UNAVAILABLE, r#"{"status": "not_ready", "checks": []}"#).is_ok());
+        let busy = answer(StatusCode::SERVICE_UNAVAILABLE, r#"{"code": "busy", "detail": "Too much"}"#);
+        assert!(matches!(busy, Err(Error::Api { status: 503, .. })), "{busy:?}");
+        let foreign = answer(StatusCode::SERVICE_UNAVAILABLE, "<html>Down for maintenance</html>");
+        assert!(matches!(foreign, Err(Error::Answer { status: 503, .. })), "{foreign:?}");
+        let other = answer(StatusCode::BAD_GATEWAY, r#"{"status": "not_ready", "checks": []}"#);
+        assert!(matches!(other, Err(Error::Answer { status: 502, .. })), "{other:?}");
     }
 
     #[test]

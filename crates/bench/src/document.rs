@@ -17,6 +17,15 @@ pub(crate) fn write(document: &Path, all: &[&str], tables: &[(&str, String)]) ->
     Ok(fs::write(document, replaced)?)
 }
 
+/// Replaces what is between two markers of a document.
+pub(crate) fn replace_between(document: &Path, begin: &str, end: &str, new: &str) -> Result<()> {
+    let text = fs::read_to_string(document)?;
+    let found = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
+    let (before, after) =
+        found.ok_or_else(|| format!("{} has no `{begin}` with `{end}` after it", document.display()))?;
+    Ok(fs::write(document, format!("{before}{begin}\n\n{}\n\n{end}{after}", new.trim()))?)
+}
+
 fn replaced(text: &str, all: &[&str], tables: &[(&str, String)]) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (old, after) = rest.split_once(END)?;

@@ -10,6 +10,7 @@
 use crate::Result;
 use crate::api::{Api, Post};
 use crate::clock::{self, Nanos, seconds};
+use crate::document::replace_between;
 use crate::payload::Stamp;
 use crate::receiver::{Behaviour, Receiver};
 use crate::server::{Launch, Server};
@@ -80,11 +81,7 @@ pub(crate) fn run(suite: &Suite, rounds: usize) -> Result<String> {
 
 /// Replaces the section in the document.
 pub(crate) fn write(document: &Path, section: &str) -> Result<()> {
-    let text = fs::read_to_string(document)?;
-    let found = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) =
-        found.ok_or_else(|| format!("{} has no `{BEGIN}` with `{END}` after it", document.display()))?;
-    Ok(fs::write(document, format!("{before}{BEGIN}\n\n{section}\n{END}{after}"))?)
+    replace_between(document, BEGIN, END, section)
 }
 
 /// The cost of one message that is kept for later, or delivered at once.

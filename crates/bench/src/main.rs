@@ -23,6 +23,7 @@ mod payload;
 mod receiver;
 mod report;
 mod server;
+mod soak;
 mod suite;
 mod tenants;
 
@@ -51,6 +52,9 @@ struct Arguments {
     /// Count instructions per message with callgrind instead; `--rounds` repeats it
     #[arg(long)]
     instructions: bool,
+    /// Send a steady load for so many minutes instead, and fail unless what the server uses stays flat
+    #[arg(long, value_name = "MINUTES", value_parser = minutes, conflicts_with_all = ["cases", "instructions"])]
+    soak: Option<f64>,
     /// Write the tables of the measured cases into the document
     #[arg(long)]
     write: bool,
@@ -69,6 +73,13 @@ fn scale(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
+fn minutes(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if (0.25..=1440.0).contains(&minutes) => Ok(minutes),
+        _ => Err("expected a number of minutes from 0.25 to 1440".into()),
+    }
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -83,12 +94,20 @@ fn main() -> ExitCode {
 /// Runs the cases; returns whether every target was reached.
 fn run(arguments: Arguments) -> Result<bool> {
     raise_limit()?;
-    let Arguments { mut cases, rounds, scale, instructions, write, server, document } = arguments;
+    let Arguments { mut cases, rounds, scale, instructions, soak, write, server, document } = arguments;
     if cases.is_empty() {
         cases = cases::ALL.iter().collect();
     }
     let suite = Suite::new(server, rounds.into(), scale)?;
     interrupt::clean_up_at_signal(suite.folder().to_owned())?;
+    if let Some(minutes) = soak {
+        let found = soak::run(&suite, minutes)?;
+        println!("{}", found.markdown());
+        if write {
+            found.write(&document.ok_or("--write needs --document")?)?;
+        }
+        return Ok(found.is_flat());
+    }
     if instructions {
         let section = instructions::run(&suite, rounds.into())?;
         println!("{section}");

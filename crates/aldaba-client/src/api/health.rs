@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::{Client, Error};
 use aldaba_api::{Health, Liveness, Readiness};
+use http::StatusCode;
 
 impl Client {
     /// Whether the server responds at all.
@@ -10,9 +11,9 @@ impl Client {
         Call::get(&["health", "live"]).answer(self).await
     }
 
-    /// Whether messages are accepted and delivered. While they are not, the server answers 503, and this is an error.
+    /// Whether messages are accepted and delivered. Its status 503, while they are not, is an answer and no error.
     pub async fn ready(&self) -> Result<Readiness, Error> {
-        Call::get(&["health", "ready"]).answer(self).await
+        Call::get(&["health", "ready"]).also(StatusCode::SERVICE_UNAVAILABLE).answer(self).await
     }
 
     /// How the server is.

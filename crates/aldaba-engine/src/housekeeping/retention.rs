@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_FACTOR: u32 = 4;
 /// How long until a slice is repeated that the store had no capacity for.
 const BUSY_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The share of the time between two rounds that a round may take.
-const MAX_TIME_SHARE: u32 = 50;
+/// One part in so many of the time may be spent on reading that finds nothing to remove.
+const IN_VAIN_SHARE: u32 = 50;
 /// How long a resolved alert is kept.
 const ALERT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -80,10 +80,12 @@ impl Task for Retention {
         let mut pause = self.options.interval;
         loop {
             tokio::time::sleep(pause).await;
-            let begun = self.clock.monotonic();
+            pause = self.options.interval;
             let now = self.clock.now();
-            if steady.look(now, begun) && self.trust.may_end_by_time() {
-                let (removed, end) = self.run_once(now).await;
+            if steady.look(now, self.clock.monotonic()) && self.trust.may_end_by_time() {
+                let round = self.run_once(now).await;
+                pause = round.pause(self.options.interval);
+                let RetentionRound { removed, end, .. } = round;
                 if removed != RemovedCounts::default() {
                     let RemovedCounts { deliveries, attempts, messages, payloads, keys, .. } = removed;
                     let RemovedCounts { counters, gates, replays, endpoints, applications, .. } = removed;
@@ -113,26 +115,43 @@ impl Task for Retention {
                     }
                 }
             }
-            // A long round is followed by a longer pause.
-            let took = self.clock.monotonic().saturating_sub(begun);
-            pause = self.options.interval.max(took.saturating_mul(MAX_TIME_SHARE));
         }
     }
 }
 
+/// What a round has come to.
+pub(crate) struct RetentionRound {
+    pub(crate) removed: RemovedCounts,
+    /// How long it has read without finding anything to remove.
+    in_vain: Duration,
+    /// Whether the round was finished.
+    pub(crate) end: Result<(), Error>,
+}
+
+impl RetentionRound {
+    /// Until the next round. Time for removing does not count: a busy server would remove less than it stores.
+    fn pause(&self, interval: Duration) -> Duration {
+        interval.max(self.in_vain.saturating_mul(IN_VAIN_SHARE))
+    }
+}
+
 impl Retention {
-    /// Runs one round. Returns what was removed, and whether the round was finished.
-    pub(crate) async fn run_once(&mut self, now: Timestamp) -> (RemovedCounts, Result<(), Error>) {
-        let mut removed = RemovedCounts::default();
-        let end = self.round(now, &mut removed).await;
-        (removed, end)
+    /// Runs one round.
+    pub(crate) async fn run_once(&mut self, now: Timestamp) -> RetentionRound {
+        let mut round =
+            RetentionRound { removed: RemovedCounts::default(), in_vain: Duration::ZERO, end: Ok(()) };
+        round.end = self.round(now, &mut round).await;
+        round
     }
 
-    async fn round(&mut self, now: Timestamp, removed: &mut RemovedCounts) -> Result<(), Error> {
+    async fn round(&mut self, now: Timestamp, round: &mut RetentionRound) -> Result<(), Error> {
+        let begun = self.clock.monotonic();
         self.sum_up_hours(now).await?;
+        round.in_vain += self.clock.monotonic().saturating_sub(begun);
         let rules = Arc::new(self.rules());
         self.walk.begin_again();
         while !self.walk.is_over() {
+            let begun = self.clock.monotonic();
             let expired = match self.store.expire(self.walk.clone(), rules.clone(), now, BUDGET).await {
                 // The writer is busy; what was found is still to be removed.
                 Err(Error::Busy) if self.walk.is_removing() => {
@@ -141,11 +160,14 @@ impl Retention {
                 }
                 expired => expired?,
             };
-            *removed += expired.removed;
+            let read = self.clock.monotonic().saturating_sub(begun);
+            round.removed += expired.removed;
             self.credentials.forget(&expired.credentials);
             self.walk = expired.walk;
-            if let Some(took) = expired.took {
-                tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+            match expired.took {
+                Some(took) => tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await,
+                None if self.walk.is_removing() => {}
+                None => round.in_vain += read,
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod erase;
 mod export;
+mod health;
 mod init;
 mod installation;
 mod mail;
@@ -34,6 +35,7 @@ use clock::ClockOptions;
 use doctor::DoctorCommand;
 use erase::EraseCommand;
 use export::ExportCommand;
+use health::HealthOptions;
 use mail::MailCommand;
 use policy::PolicyCommand;
 use restore::RestoreCommand;
@@ -109,6 +111,8 @@ enum Command {
     Export(ExportCommand),
     /// Remove everything that is stored of an application, for good
     Erase(EraseCommand),
+    /// Show whether a running server accepts and delivers messages: exit code 0, or 1 with what is wrong
+    Health(HealthOptions),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -155,6 +159,8 @@ enum Error {
     Export(#[from] export::Error),
     #[error(transparent)]
     Erase(#[from] erase::Error),
+    #[error(transparent)]
+    Health(#[from] health::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -232,6 +238,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
             Ok(erase::run(command, &config, &variables)?)
         }
+        Command::Health(options) => {
+            let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
+            let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
+            Ok(health::run(options, &config, &variables)?)
+        }
     }
 }
 
@@ -247,7 +258,8 @@ impl Error {
         use server_options::Error as Options;
         use {
             alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, erase::Error as Erase,
-            export::Error as Export, mail::Error as Mail, policy::Error as Policy, token::Error as Token,
+            export::Error as Export, health::Error as Health, mail::Error as Mail, policy::Error as Policy,
+            token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -265,6 +277,7 @@ impl Error {
             | Self::Export(Export::Exists { .. } | Export::Options(Options::Usage(_)))
             | Self::Erase(Erase::NoTerminal | Erase::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_)))
+            | Self::Health(Health::Options(Options::Usage(_)))
             | Self::Backup(Backup::DatabaseUrl(_)) => ExitCode::from(EXIT_USAGE),
             Self::Backup(error) if error.is_stop() => ExitCode::from(EXIT_STOPPED),
             Self::Restore(error) if error.is_of_backup() => ExitCode::from(EXIT_DATA),
@@ -276,6 +289,7 @@ impl Error {
             | Self::Export(Export::Server(error))
             | Self::Erase(Erase::Server(error))
             | Self::Clock(Clock::Server(error))
+            | Self::Health(Health::Server(error))
                 if !error.is_refusal() =>
             {
                 ExitCode::from(EXIT_SERVER)

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use url::{Host, Url};
 
 const DATA: &str = "ALDABA_DATA";
+/// What routes get that need no token; the client sends one with every request.
+const NO_TOKEN: &str = "none";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerOptions {
@@ -103,9 +105,8 @@ impl ServerOptions {
         variables: &BTreeMap<String, String>,
         config: &Config,
     ) -> Result<ServerClient, Error> {
-        let given = self.url.or_else(|| variable(variables, URL_VARIABLE));
-        let url = given.unwrap_or_else(|| local_url(config));
-        let url = api_url(&url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))?;
+        let url = given_url(self.url, variables).unwrap_or_else(|| local_url(config));
+        let url = checked(&url)?;
         let token = match self.token.or_else(|| variable(variables, TOKEN_VARIABLE)) {
             Some(token) => token,
             // No other machine receives a token unless the user gives it one.
@@ -151,11 +152,31 @@ impl Backend {
     }
 }
 
+/// The server of this URL, else that of the data folder, for routes that need no token.
+pub(crate) fn without_token(
+    url: Option<String>,
+    variables: &BTreeMap<String, String>,
+    config: &Config,
+) -> Result<ServerClient, Error> {
+    match given_url(url, variables) {
+        Some(url) => client(checked(&url)?, NO_TOKEN, config, None),
+        None => client(checked(&local_url(config))?, NO_TOKEN, config, Some(full_path(config.data()))),
+    }
+}
+
 /// The server that locks the data folder, by the folder's record.
 pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ServerClient, Error> {
     installation::check_database(config)?;
     let url = api_url(&local_url(config)).map_err(Error::Usage)?;
     client(url, &command_token(config, org)?, config, Some(full_path(config.data())))
+}
+
+fn given_url(option: Option<String>, variables: &BTreeMap<String, String>) -> Option<String> {
+    option.or_else(|| variable(variables, URL_VARIABLE))
+}
+
+fn checked(url: &str) -> Result<Url, Error> {
+    api_url(url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))
 }
 
 /// The last address of the data folder's server, or its default.

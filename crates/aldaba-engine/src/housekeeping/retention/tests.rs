@@ -38,9 +38,9 @@ fn keeper(store: Arc<dyn Store>) -> Retention {
 }
 
 async fn round(store: &Arc<dyn Store>, now: Timestamp) -> RemovedCounts {
-    let (removed, end) = keeper(store.clone()).run_once(now).await;
-    end.expect("a whole round");
-    removed
+    let round = keeper(store.clone()).run_once(now).await;
+    round.end.expect("a whole round");
+    round.removed
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -156,7 +156,7 @@ fn a_round_that_was_cut_off_by_a_restart_is_begun_again() {
             assert!(moved.is_pending(), "it is over");
         }
         store.close().await.expect("it closes");
-        let (removed, end) = round.await;
+        let RetentionRound { removed, end, .. } = round.await;
         assert_eq!(end, Err(Error::Closed));
         assert!((1..250).contains(&removed.deliveries), "{removed:?}");
         tenant.application.id
@@ -168,6 +168,43 @@ fn a_round_that_was_cut_off_by_a_restart_is_begun_again() {
         assert_eq!(left as u64 - removed.deliveries, 250, "the other policy keeps its own for longer");
         assert_eq!(messages(&store, app).await.len(), 250);
     });
+}
+
+#[test]
+fn a_round_that_removes_much_delays_the_next_one_no_more_than_one_that_removes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    block_on(async {
+        let scene = Scene::new(store.clone());
+        let tenant = tenant(&scene, &["quick"]).await;
+        let wanted: Vec<_> = (0..3000).map(|n| (0, End::Delivered(n))).collect();
+        events(&scene, &tenant, &wanted).await;
+        let mut keeper = keeper(store.clone());
+        let begun = keeper.clock.monotonic();
+        let round = keeper.run_once(at(3 * DAY)).await;
+        let took = keeper.clock.monotonic() - begun;
+        assert_eq!((round.end, round.removed.deliveries), (Ok(()), 3000));
+        // A slice has at most 100, and the writer rests after each.
+        assert!(took >= PAUSE * 30, "{took:?}");
+        assert!(round.in_vain < took / 4, "{:?} of {took:?}", round.in_vain);
+    });
+}
+
+#[test]
+fn reading_that_finds_nothing_takes_a_fiftieth_of_the_time() {
+    let pause = |in_vain: u64| {
+        let round = RetentionRound {
+            removed: RemovedCounts::default(),
+            in_vain: Duration::from_millis(in_vain),
+            end: Ok(()),
+        };
+        round.pause(Duration::from_secs(60)).as_secs()
+    };
+    assert_eq!([pause(0), pause(1200), pause(2000)], [60, 60, 100]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path());
+    let round = block_on(async { keeper(store).run_once(at(DAY)).await });
+    assert!(round.in_vain > Duration::ZERO);
 }
 
 #[test]
@@ -240,7 +277,7 @@ fn a_replay_goes_30_days_after_its_end_but_not_before_the_key_it_was_started_wit
         let second = ended_replay(&scene, &tenant, at(1)).await;
         let mut careful = keeper(store.clone());
         careful.idempotency_kept = Duration::from_secs(40 * 24 * 3600);
-        assert_eq!(careful.run_once(at(40 * DAY)).await.0, RemovedCounts::default());
+        assert_eq!(careful.run_once(at(40 * DAY)).await.removed, RemovedCounts::default());
         assert_eq!(round(&store, at(30 * DAY)).await, RemovedCounts::default());
         assert_eq!(round(&store, at(30 * DAY + 1)).await, RemovedCounts { replays: 1, ..Default::default() });
         assert_eq!(store.replay(scene.org, first).await, Ok(None));
@@ -269,7 +306,7 @@ fn the_audit_log_is_kept_a_year_and_ended_tokens_until_they_have_surely_ended() 
         let mut keeper = keeper(store.clone());
         keeper.credentials = Credentials::read(&*store).await.expect("a read");
         let revocations = keeper.credentials.revocations.clone();
-        let round = async |keeper: &mut Retention, now| keeper.run_once(now).await.0;
+        let round = async |keeper: &mut Retention, now| keeper.run_once(now).await.removed;
         let one = |audit, revocations| RemovedCounts { audit, revocations, ..Default::default() };
         // A day longer: the clock may be ahead by so much, and trusted all the same.
         assert_eq!(round(&mut keeper, at(2 * DAY)).await, one(0, 0));
@@ -408,7 +445,7 @@ fn gates_leave_the_disk_a_day_after_their_hold_or_when_a_start_had_no_capacity_f
         let gates = vec![old, young.clone(), surplus.clone()];
         scene.record(vec![Record { gates, ..scene.failed(&event, seq, at(9 * DAY)) }]).await;
         let mut keeper = Retention { walk: RetentionWalk::new(&[surplus]), ..keeper(scene.store.clone()) };
-        let (removed, end) = keeper.run_once(at(DAY + 1)).await;
+        let RetentionRound { removed, end, .. } = keeper.run_once(at(DAY + 1)).await;
         end.expect("a whole round");
         assert_eq!(removed.gates, 2);
         assert_eq!(scene.store.gates().await.expect("a read"), [young]);

@@ -63,6 +63,8 @@ impl Secure {
     async fn http2(&self, window: u32) -> (SendRequest<Bytes>, JoinHandle<Result<(), h2::Error>>) {
         let mut builder = client::Builder::new();
         builder.initial_window_size(window).initial_connection_window_size(1 << 20);
+        // What the server allows: until its settings arrive, the library would open any number.
+        builder.initial_max_send_streams(100);
         let (send, connection) = builder.handshake(self.connect("h2").await).await.unwrap();
         let driving = tokio::spawn(connection);
         (send.ready().await.unwrap(), driving)
