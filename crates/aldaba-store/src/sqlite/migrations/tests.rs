@@ -274,18 +274,25 @@ async fn folders_of_the_last_three_versions_are_opened_with_everything_in_them_a
                 "INSERT INTO delivery (seq, endpoint, message, state, due_at, clock_start)
                  SELECT 1000, {endpoint}, id, 0, 5, 5 FROM message LIMIT 1;
                  UPDATE total SET value = 1000 WHERE name = 'numbers';
-                 INSERT INTO mail (seq, org, address, kind, body, more, created_at, due_at, attempts)
-                 VALUES (1001, {org}, 'a@example.com', 'a', '{{}}', 0, 0, 0, 0);
                  INSERT INTO api_key (id, org, name, prefix, digest, scope, created_at)
                  VALUES (x'0707070707070707070707070707070707070707', {org}, 'a key', 'p', x'08', 0, 0);
                  INSERT INTO setting (name, value) VALUES ('encryption-check', x'09');"
             ))
             .unwrap();
+        if version >= 33 {
+            let columns = "seq, org, address, kind, body, more, created_at, due_at, attempts";
+            let mail = format!(
+                "INSERT INTO mail ({columns}) VALUES (1001, {org}, 'a@example.com', 'a', '{{}}', 0, 0, 0, 0)"
+            );
+            connection.execute_batch(&mail).unwrap();
+        }
         drop(connection);
         let rows = |table: &str| -> i64 {
             let connection = Connection::open(folder.path().join("aldaba.db")).unwrap();
             connection.query_row(&format!("SELECT count(*) FROM {table}"), (), |row| row.get(0)).unwrap()
         };
+        // There are mails from schema 33 on.
+        let mails = if version >= 33 { "mail" } else { "audit" };
         let tables = [
             "application",
             "endpoint",
@@ -293,7 +300,7 @@ async fn folders_of_the_last_three_versions_are_opened_with_everything_in_them_a
             "delivery",
             "attempt",
             "unique_key",
-            "mail",
+            mails,
             "api_key",
             "setting",
         ];
