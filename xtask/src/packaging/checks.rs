@@ -38,32 +38,10 @@ pub(crate) fn check(server: &Path) -> TaskResult {
     }
     let root = ThrowawayRoot::new()?;
     installed::check(&root, &older, &newer, &symbols)?;
-    let notifies = notifies(server)?;
-    if !notifies {
-        do_not_wait_for_the_server(&root)?;
-    }
     let [older, newer] = [root.take(&older)?, root.take(&newer)?];
     let machine = Machine::boot(&root)?;
-    service::check(&machine, &older, &newer, notifies)?;
+    service::check(&machine, &older, &newer)?;
     guide::run(&machine)
-}
-
-/// Whether the server tells systemd that it is ready and alive.
-fn notifies(server: &Path) -> Result<bool, String> {
-    let binary = fs::read(server).map_err(|error| format!("{}: {error}", server.display()))?;
-    Ok(binary.windows(NOTIFY_SOCKET.len()).any(|bytes| bytes == NOTIFY_SOCKET))
-}
-
-/// The variable by which systemd is told something.
-const NOTIFY_SOCKET: &[u8] = b"NOTIFY_SOCKET";
-
-/// The unit waits for what such a server never says.
-fn do_not_wait_for_the_server(root: &ThrowawayRoot) -> TaskResult {
-    println!("the service: the server does not notify systemd yet; the unit is tried without that");
-    let folder = root.path("/etc/systemd/system/aldaba.service.d");
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    fs::create_dir_all(&folder).map_err(failed)?;
-    fs::write(folder.join("without-notify.conf"), "[Service]\nType=exec\nWatchdogSec=0\n").map_err(failed)
 }
 
 fn the_sandbox_of_the_unit_is_tight() -> TaskResult {

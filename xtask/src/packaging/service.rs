@@ -4,16 +4,13 @@ use super::guide;
 use super::machine::{Machine, wait};
 use crate::run::{TaskResult, read};
 
-/// `older` and `newer`: the packages, as paths within the machine. The newer one stays there. `notifies`: whether the server
-/// tells systemd that it is alive.
-pub(super) fn check(machine: &Machine<'_>, older: &str, newer: &str, notifies: bool) -> TaskResult {
+/// `older` and `newer`: the packages, as paths within the machine. The newer one stays there.
+pub(super) fn check(machine: &Machine<'_>, older: &str, newer: &str) -> TaskResult {
     let service = Service { machine };
     service.run(&format!("dpkg --install {older}"))?;
     service.wait_until("ActiveState", "active")?;
     service.a_process_that_is_killed_is_started_again()?;
-    if notifies {
-        service.a_process_that_hangs_is_started_again()?;
-    }
+    service.a_process_that_hangs_is_started_again()?;
     service.a_reload_keeps_the_process()?;
     service.with_the_change_of_the_page_it_listens_below_port_1024()?;
     service.a_wrong_setting_ends_it_with_exit_code_2_and_without_another_start()?;
