@@ -35,6 +35,8 @@ pub mod sqlite;
 pub use backend::{Backend, BackendReads};
 pub use contract::*;
 pub use opening::{Opening, StoreOptions, has_database, open};
-pub use operations::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts, Monotonic, RetentionWalk};
+pub use operations::{
+    COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, CommitWatcher, LiveCounts, Monotonic, RetentionWalk,
+};
 pub use restarts::{RestartedTask, Restarts, panic_message};
 pub use sqlite::OpenError;

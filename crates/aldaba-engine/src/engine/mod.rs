@@ -4,6 +4,7 @@ mod data_folder;
 mod installation;
 mod mails;
 mod questions;
+mod sessions;
 mod start;
 mod stop;
 

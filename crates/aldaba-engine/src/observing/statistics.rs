@@ -4,7 +4,7 @@ use super::store_watch::StoreView;
 use super::window::WindowCounts;
 use crate::Clock;
 use aldaba_delivery::OrgId;
-use aldaba_store::{CommitCounts, DiskState, LiveCounts, OrganizationCounts};
+use aldaba_store::{CommitCounts, CommitWatcher, DiskState, LiveCounts, OrganizationCounts};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -63,6 +63,11 @@ impl Statistics {
             None => view.deferred.values().sum(),
             Some(org) => view.deferred.get(&org).copied().unwrap_or(0),
         })
+    }
+
+    /// Hears of commits that concern an organization.
+    pub fn watch(&self, org: OrgId) -> CommitWatcher {
+        self.live.watch(org)
     }
 
     /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed.

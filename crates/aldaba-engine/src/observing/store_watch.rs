@@ -40,7 +40,7 @@ pub struct StoreView {
     /// How many endpoints are given up.
     pub failed_endpoints: BTreeMap<OrgId, u64>,
     /// When the oldest delivery that waits might first go out, of endpoints to which anything is sent. It may be in the future.
-    pub oldest_waiting: Option<Timestamp>,
+    pub oldest_waiting: BTreeMap<OrgId, Timestamp>,
     /// How many deliveries wait for a later time that their sender has named, or for an endpoint to which nothing is sent.
     pub deferred: BTreeMap<OrgId, u64>,
     /// How many deliveries are in the dead letter.
@@ -54,7 +54,13 @@ impl StoreView {
     /// For how long the oldest delivery could have been sent; zero: none waits. `None`: nobody has looked yet.
     pub fn oldest_wait(&self, now: Timestamp) -> Option<Duration> {
         self.seen_at?;
-        Some(self.oldest_waiting.map_or(Duration::ZERO, |oldest| now.since(oldest)))
+        Some(self.oldest_waiting.values().min().map_or(Duration::ZERO, |oldest| now.since(*oldest)))
+    }
+
+    /// The same of one organization.
+    pub fn oldest_wait_of(&self, org: OrgId, now: Timestamp) -> Option<Duration> {
+        self.seen_at?;
+        Some(self.oldest_waiting.get(&org).map_or(Duration::ZERO, |oldest| now.since(*oldest)))
     }
 
     /// How many deliveries are in the dead letter. `None`: nobody has looked yet.
@@ -136,7 +142,10 @@ impl StoreWatch {
         let (now, mut all) = (self.statistics.clock.now(), WaitingLanes::default());
         loop {
             let WaitingLanes { oldest, deferred, next } = self.store.waiting_lanes(all.next, now).await?;
-            all.oldest = all.oldest.into_iter().chain(oldest).min();
+            for (org, at) in oldest {
+                let oldest = all.oldest.entry(org).or_insert(at);
+                *oldest = at.min(*oldest);
+            }
             for (org, more) in deferred {
                 *all.deferred.entry(org).or_default() += more;
             }

@@ -49,6 +49,7 @@ mod listing;
 mod mail;
 mod notices;
 mod organization_counts;
+mod overviews;
 mod replay;
 mod retention;
 mod source;
@@ -94,6 +95,10 @@ pub use notices::{Notice, NoticeNumber};
 pub use organization_counts::{
     ATTEMPT_MILLIS, CountKind, CountedSpans, CountedTimes, DeadLetterCounts, FailedEndpoints, LATENCY_MILLIS,
     OrganizationCounts, OrganizationCountsQuery, OrganizationStatistics, WaitingLanes,
+};
+pub use overviews::{
+    ANSWER_CLASSES, DeadLetterGroup, DeadLetterGroups, DeadLetterOf, ENDPOINT_MILLIS, EndpointCounts,
+    Overviews,
 };
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
@@ -145,6 +150,7 @@ pub trait Store:
     + Replays
     + Statistics
     + OrganizationStatistics
+    + Overviews
     + Retention
     + Mails
     + Send

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod clock;
+mod dashboard;
 mod demo;
 mod init;
 mod installation;
@@ -12,6 +13,7 @@ mod server_client;
 mod server_options;
 mod token;
 
+pub(crate) use dashboard::link as dashboard_link;
 pub(crate) use server_options::reachable;
 
 use crate::config::{self, Loaded, Sources};
@@ -22,6 +24,7 @@ use aldaba_engine::SetupError;
 use alerts::AlertOptions;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use dashboard::DashboardOptions;
 use mail::MailCommand;
 use policy::PolicyCommand;
 use serve::ServeOptions;
@@ -73,6 +76,8 @@ enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Print a link that logs you in to the dashboard, once
+    Dashboard(DashboardOptions),
     /// Show whether the server trusts the machine's clock
     Clock(ClockOptions),
     /// Show what alerts of a running server, and take note of an alert
@@ -111,6 +116,8 @@ enum Error {
     Clock(#[from] clock::Error),
     #[error(transparent)]
     Alerts(#[from] alerts::Error),
+    #[error(transparent)]
+    Dashboard(#[from] dashboard::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -148,6 +155,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(Vec::new(), data, variables.clone())?;
             Ok(token::run(command, &config, &variables)?)
         }
+        Command::Dashboard(options) => {
+            let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
+            let Loaded { config, .. } = load(Vec::new(), data, variables)?;
+            Ok(dashboard::run(&options, &config)?)
+        }
         Command::Clock(options) => {
             let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
@@ -172,8 +184,8 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, clock::Error as Clock, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, clock::Error as Clock, dashboard::Error as Dashboard,
+            mail::Error as Mail, policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -184,6 +196,7 @@ impl Error {
             | Self::Policy(Policy::Policy(_) | Policy::Options(Options::Usage(_)))
             | Self::Token(Token::Usage(_) | Token::Options(Options::Usage(_)))
             | Self::Alerts(Alerts::Options(Options::Usage(_)))
+            | Self::Dashboard(Dashboard::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_))) => ExitCode::from(EXIT_USAGE),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Mail(Mail::Failure(_)) => ExitCode::from(EXIT_SERVER),

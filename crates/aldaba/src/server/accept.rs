@@ -2,6 +2,7 @@
 
 use super::connection_slots::{ConnectionSlot, ConnectionSlots, RejectReason, reject};
 use super::connection_table::{ConnectionTable, TooManyConnections, TrackedConnection};
+use super::peer::Peer;
 use super::request::Requests;
 use super::scheduling_delay::SchedulingDelay;
 use super::write_timeout::WriteTimeout;
@@ -10,6 +11,8 @@ use crate::metrics::Metrics;
 use crate::runtimes::Threads;
 use aldaba_engine::Background;
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -194,8 +197,12 @@ async fn serve(
     let ConnectionServer { requests, limits, slots, .. } = server;
     // Responses are small and written at once; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| {
+    let peer = stream.peer_addr().ok().map(|peer| Peer(peer.ip()));
+    let service = service_fn(|mut request: Request<Incoming>| {
         tracked.head_received();
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         let requests = requests.clone();
         async move { Ok::<_, std::convert::Infallible>(requests.answer(request).await) }
     });

@@ -6,6 +6,7 @@ mod clock_request;
 mod connection_slots;
 mod connection_table;
 mod cors;
+mod peer;
 mod request;
 mod scheduling_delay;
 mod write_timeout;
@@ -13,11 +14,14 @@ mod write_timeout;
 pub use crate::runtimes::Threads;
 pub use accept::listen;
 pub(crate) use clock_request::ClockRequest;
+pub(crate) use peer::Peer;
 
 use crate::api::{
     Api, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe, router,
 };
+use crate::cli::dashboard_link;
 use crate::config::{Config, TraceConfig};
+use crate::dashboard::Dashboard;
 use crate::keys;
 use crate::mail;
 use crate::metrics::{Metrics, MetricsAccess, MetricsListener, first_expiry};
@@ -42,12 +46,15 @@ use tokio::task::AbortHandle;
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    secret: JwtSecret,
     wire: Wire,
     engine: Engine,
     api: Api,
     metrics: Arc<Metrics>,
     metrics_listener: Option<TcpListener>,
     config: Config,
+    /// The data folder was empty before.
+    is_first_start: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +116,8 @@ impl Server {
             ..Metrics::new(MetricsAccess::of(&config, Some(address.ip())), clock.wall())
         };
         let metrics = Arc::new(metrics);
-        let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
+        let had_database = has_database(config.data()).unwrap_or(false);
+        let lost_secret = keys::lost_secret(&config, had_database);
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         setup.engine.mail = mail::options(&config, address)?;
         setup.engine.issuers_expire_at = metrics.issuers_expire_at;
@@ -141,8 +149,32 @@ impl Server {
             store_probe: StoreProbe::new(),
             public_url,
             metrics: metrics.clone(),
+            dashboard: Dashboard::new(entropy.clone()),
         });
-        Ok(Self { listener, address, wire, engine, api, metrics, metrics_listener, config })
+        let is_first_start = !had_database;
+        Ok(Self {
+            listener,
+            address,
+            secret,
+            wire,
+            engine,
+            api,
+            metrics,
+            metrics_listener,
+            config,
+            is_first_start,
+        })
+    }
+
+    /// A link that logs a person in to the dashboard, once.
+    pub(crate) fn dashboard_link(&self) -> String {
+        let org = aldaba_engine::default_organization();
+        dashboard_link(&self.secret, org, &self.config, self.address, &SystemEntropy::new())
+    }
+
+    /// Whether the data folder was made by this start.
+    pub(crate) fn is_first_start(&self) -> bool {
+        self.is_first_start
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -161,7 +193,7 @@ impl Server {
     /// Serves connections on these threads until `stop` resolves, then lets the requests in progress end, within the
     /// limit of the configuration.
     pub async fn run(self, threads: Threads, stop: impl Future<Output = ()>) -> Result<(), Failed> {
-        let (limits, router) = (&self.config.limits, router(self.api));
+        let (limits, router) = (&self.config.limits, router(self.api.clone()));
         let scheduling_delay =
             SchedulingDelay::new(self.engine.clock().clone(), self.config.store.queue_wait);
         let background = self.engine.background().clone();
@@ -191,6 +223,7 @@ impl Server {
         // At once: a client that is slow to end its request must not let deliveries start, which would then have less
         // time to end.
         self.engine.stop_sending();
+        self.api.dashboard.stop();
         let clock = self.engine.clock().clone();
         let (begun, limit) = (clock.monotonic(), self.config.shutdown);
         // At most half of the time: the deliveries in flight need some of it too.
@@ -287,6 +320,7 @@ pub async fn api(
         store_probe: StoreProbe::new(),
         public_url,
         metrics,
+        dashboard: Dashboard::new(Arc::new(SystemEntropy::new())),
     };
     Ok(router(Api::new(parts)))
 }

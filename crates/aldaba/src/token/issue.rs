@@ -64,7 +64,16 @@ pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp
     organization(secret, new, Some(COMMAND_LINE))
 }
 
+/// The token of a session of the dashboard.
+pub(super) fn session(key: &EncodingKey, new: NewOrganizationToken) -> String {
+    signed(key, new, None)
+}
+
 fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'static str>) -> String {
+    signed(&EncodingKey::from_secret(secret.as_bytes()), new, by)
+}
+
+fn signed(key: &EncodingKey, new: NewOrganizationToken, by: Option<&'static str>) -> String {
     let exp = new.expires_at().map(seconds);
     let claims = OrganizationClaims {
         sub: new.org.to_string(),
@@ -74,7 +83,7 @@ fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'stat
         name: new.name,
         by,
     };
-    sign(&EncodingKey::from_secret(secret.as_bytes()), &claims)
+    sign_claims(key, &claims)
 }
 
 fn seconds(moment: Timestamp) -> i64 {
@@ -123,9 +132,9 @@ pub(super) fn portal(key: &EncodingKey, new: &NewPortalToken) -> String {
         capabilities: new.capabilities.map(Capabilities::names),
         session_id: new.session.as_deref(),
     };
-    sign(key, &claims)
+    sign_claims(key, &claims)
 }
 
-fn sign(key: &EncodingKey, claims: &impl Serialize) -> String {
+pub(super) fn sign_claims(key: &EncodingKey, claims: &impl Serialize) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, key).expect("HS256 signs any claims")
 }

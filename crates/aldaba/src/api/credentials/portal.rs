@@ -84,6 +84,11 @@ pub(crate) struct PublicUrl {
 }
 
 impl PublicUrl {
+    /// Whether browsers reach the server over HTTPS, so that cookies are for that alone.
+    pub(crate) fn is_https(&self) -> bool {
+        self.told.as_ref().is_some_and(|told| told.starts_with("https://"))
+    }
+
     /// The operator's URL, else the host of the request, else the listening address.
     fn of(&self, parts: &Parts) -> String {
         if let Some(told) = &self.told {
