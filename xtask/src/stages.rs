@@ -2,7 +2,7 @@
 
 use crate::run::{TaskResult, cargo, root, show};
 use crate::{
-    contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools,
+    browser, contrib, documents, examples, licences, links, names, readme, recipes, sdks, sqlx, suites, tools,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,12 +11,13 @@ use std::time::Duration;
 /// A stage: its name, its time budget in minutes on two cores, and its function.
 type Stage = (&'static str, u64, fn() -> TaskResult);
 
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
     ("stores and samples", 6, stores),
     ("SDKs and API", 5, api),
     ("Prometheus and mail", 3, observing),
+    ("browser", 3, browser),
     ("rest", 5, lint),
 ];
 
@@ -98,6 +99,15 @@ pub(crate) fn observing() -> TaskResult {
     contrib::promtool()?;
     suites::run_ignored("aldaba", "observing")?;
     suites::run_ignored("aldaba", "outage")
+}
+
+fn browser() -> TaskResult {
+    browser::run(&server(), &[])
+}
+
+pub(crate) fn browser_tests(names: &[String]) -> TaskResult {
+    suites::programs()?;
+    browser::run(&server(), names)
 }
 
 /// Names, formatting, requirements, links, lints and licences.

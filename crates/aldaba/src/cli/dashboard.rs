@@ -1,4 +1,4 @@
-//! `aldaba dashboard`: prints a link that logs a person in to the dashboard, once. Whoever can read the data folder may have one.
+//! `aldaba dashboard`: prints a link that logs a person in to the dashboard, once. A user who can read the data folder may have one.
 
 use super::server_options::{self, reachable, signing_secret};
 use crate::config::Config;

@@ -30,21 +30,25 @@ struct LinkClaims {
     jti: String,
 }
 
-/// A link for whoever has the secret.
+/// A link for the holder of the secret.
 pub(crate) fn issue_dashboard_link(
     secret: &JwtSecret,
     org: OrgId,
     now: Timestamp,
     entropy: &dyn Entropy,
 ) -> String {
-    let random: [u8; 16] = entropy.bytes();
     let claims = LinkClaims {
         sub: format!("{SUBJECT}{org}"),
         exp: (now + LINK_LIFETIME).millis().div_euclid(1000),
         iss: ISSUER.to_owned(),
-        jti: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+        jti: random_id(entropy),
     };
     sign_claims(&EncodingKey::from_secret(secret.as_bytes()), &claims)
+}
+
+fn random_id(entropy: &dyn Entropy) -> String {
+    let random: [u8; 16] = entropy.bytes();
+    random.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Tokens {
@@ -68,8 +72,14 @@ impl Tokens {
     }
 
     /// The token of a session that began with a link.
-    pub(crate) fn issue_session(&self, org: OrgId, name: &str, now: Timestamp, lifetime: Duration) -> String {
+    pub(crate) fn issue_session(
+        &self,
+        org: OrgId,
+        name: &str,
+        (now, lifetime): (Timestamp, Duration),
+        entropy: &dyn Entropy,
+    ) -> String {
         let new = NewOrganizationToken { org, name: Some(name.to_owned()), now, lifetime: Some(lifetime) };
-        super::issue::session(&self.signing, new)
+        super::issue::session(&self.signing, new, random_id(entropy))
     }
 }

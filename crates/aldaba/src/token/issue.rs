@@ -24,6 +24,9 @@ struct OrganizationClaims {
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
+    /// Tells tokens of the same second apart: to end one must not end the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<String>,
 }
 
 /// A token for everything in one organization, valid for ten years. It has no start date: a clock that is set back
@@ -65,15 +68,20 @@ pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp
 }
 
 /// The token of a session of the dashboard.
-pub(super) fn session(key: &EncodingKey, new: NewOrganizationToken) -> String {
-    signed(key, new, None)
+pub(super) fn session(key: &EncodingKey, new: NewOrganizationToken, jti: String) -> String {
+    signed(key, new, None, Some(jti))
 }
 
 fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'static str>) -> String {
-    signed(&EncodingKey::from_secret(secret.as_bytes()), new, by)
+    signed(&EncodingKey::from_secret(secret.as_bytes()), new, by, None)
 }
 
-fn signed(key: &EncodingKey, new: NewOrganizationToken, by: Option<&'static str>) -> String {
+fn signed(
+    key: &EncodingKey,
+    new: NewOrganizationToken,
+    by: Option<&'static str>,
+    jti: Option<String>,
+) -> String {
     let exp = new.expires_at().map(seconds);
     let claims = OrganizationClaims {
         sub: new.org.to_string(),
@@ -82,6 +90,7 @@ fn signed(key: &EncodingKey, new: NewOrganizationToken, by: Option<&'static str>
         iss: ISSUER,
         name: new.name,
         by,
+        jti,
     };
     sign_claims(key, &claims)
 }

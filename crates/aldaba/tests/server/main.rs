@@ -3,6 +3,7 @@
 
 mod commands;
 mod credentials;
+mod dashboard;
 mod endpoints;
 mod load;
 mod mails;

@@ -2,6 +2,7 @@
 "use strict";
 
 const body = document.body;
+document.documentElement.dataset.script = "yes";
 const language = document.documentElement.lang || "en";
 
 // ---- Times: how long ago, or in how long. The exact moment stays in the title.

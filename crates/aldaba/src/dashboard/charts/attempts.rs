@@ -1,8 +1,8 @@
 //! The attempts of a delivery in time: each is a ring that strikes a line. Filled: it was answered well. Open: it was not. Dashed: it is
 //! planned.
 
+use super::point;
 use super::scale::logarithmic;
-use super::{drawing, point};
 use aldaba_engine::escaped;
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ pub(crate) struct AttemptMark {
     pub(crate) words: String,
 }
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 48.0;
 const LINE: f64 = 36.0;
 const RADIUS: f64 = 7.0;
+/// The space beside the first and the last ring, in percent.
+const MARGIN: f64 = 2.0;
 
-/// The first seconds matter as much as days: the axis is logarithmic.
+/// The first seconds matter as much as days: the axis is logarithmic. Places are shares of the width, so that rings stay round.
 pub(crate) fn attempt_timeline(label: &str, marks: &[AttemptMark]) -> String {
     let longest = marks.iter().map(|mark| mark.after).max().unwrap_or_default().as_secs_f64();
     let least = 0.2;
-    let x = |after: Duration| {
-        let place = logarithmic(after.as_secs_f64() + least, least, (longest + least).max(least * 10.0));
-        RADIUS + 4.0 + place * (WIDTH - 2.0 * RADIUS - 8.0)
+    let place = |after: Duration| {
+        let share = logarithmic(after.as_secs_f64() + least, least, (longest + least).max(least * 10.0));
+        MARGIN + share * (100.0 - 2.0 * MARGIN)
     };
-    let mut parts = format!("<line class=\"axis\" x1=\"0\" y1=\"{LINE}\" x2=\"{WIDTH}\" y2=\"{LINE}\"/>");
+    let mut parts = format!("<line class=\"axis\" x1=\"0\" y1=\"{LINE}\" x2=\"100%\" y2=\"{LINE}\"/>");
     for (index, mark) in marks.iter().enumerate() {
         let class = match mark.success {
             Some(true) => "struck answered",
@@ -39,16 +39,16 @@ pub(crate) fn attempt_timeline(label: &str, marks: &[AttemptMark]) -> String {
         // The newest one that ended may strike once, where motion is wanted.
         let is_last = marks[index + 1..].iter().all(|later| later.success.is_none());
         let newest = if is_last && mark.success.is_some() { " newest" } else { "" };
-        let x = point(x(mark.after));
+        let x = point(place(mark.after));
         parts.push_str(&format!(
-            "<g class=\"attempt {class}{newest}\"><title>{}</title><line class=\"stem\" x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{LINE}\"/>\
-             <circle cx=\"{x}\" cy=\"{}\" r=\"{RADIUS}\"/></g>",
+            "<g class=\"attempt {class}{newest}\"><title>{}</title><line class=\"stem\" x1=\"{x}%\" y1=\"{}\" x2=\"{x}%\" y2=\"{LINE}\"/>\
+             <circle cx=\"{x}%\" cy=\"{}\" r=\"{RADIUS}\"/></g>",
             escaped(&mark.words),
             point(LINE - 6.0),
             point(LINE - 6.0 - RADIUS),
         ));
     }
-    drawing("timeline", (WIDTH, HEIGHT), label, &parts)
+    format!("<svg class=\"chart timeline\" role=\"img\" aria-label=\"{}\">{parts}</svg>", escaped(label))
 }
 
 #[cfg(test)]
@@ -70,14 +70,14 @@ mod tests {
         let places: Vec<f64> = html
             .split("cx=\"")
             .skip(1)
-            .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+            .map(|rest| rest.split('%').next().unwrap().parse().unwrap())
             .collect();
-        assert!(places.is_sorted() && places[2] <= WIDTH, "{places:?}");
+        assert!(places.is_sorted() && places[2] <= 100.0, "{places:?}");
     }
 
     #[test]
     fn one_attempt_at_once_is_at_the_beginning() {
         let html = attempt_timeline("Attempts", &[mark(0, Some(true))]);
-        assert!(html.contains("cx=\"11\"") && !html.contains("NaN"), "{html}");
+        assert!(html.contains("cx=\"2%\"") && !html.contains("NaN"), "{html}");
     }
 }

@@ -15,8 +15,8 @@ pub(crate) struct LatencyPoint {
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 120.0;
 /// What the axis begins and ends with, in milliseconds.
-const LEAST: f64 = 5.0;
-const MOST: f64 = 30_000.0;
+const MIN_MILLIS: f64 = 5.0;
+const MAX_MILLIS: f64 = 30_000.0;
 const LINES: [u64; 4] = [10, 100, 1000, 10_000];
 
 /// `head`: the columns of the table.
@@ -27,7 +27,8 @@ pub(crate) fn latency_chart(
     time: impl Fn(Duration) -> String,
 ) -> String {
     let step = WIDTH / points.len().max(1) as f64;
-    let y = |time: Duration| HEIGHT - logarithmic(time.as_secs_f64() * 1000.0, LEAST, MOST) * HEIGHT;
+    let y =
+        |time: Duration| HEIGHT - logarithmic(time.as_secs_f64() * 1000.0, MIN_MILLIS, MAX_MILLIS) * HEIGHT;
     let mut parts = String::new();
     for millis in LINES {
         let at = Duration::from_millis(millis);

@@ -16,7 +16,7 @@ pub(crate) use sparkline::sparkline;
 
 use aldaba_engine::escaped;
 
-/// The numbers of a chart, for whoever does not see it.
+/// The numbers of a chart, for people who do not see it.
 fn table(summary: &str, head: &[String], rows: &[Vec<String>]) -> String {
     let cells = |tag: &str, row: &[String]| -> String {
         row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect()

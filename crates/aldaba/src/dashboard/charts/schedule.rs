@@ -16,7 +16,7 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 56.0;
 const LINE: f64 = 40.0;
 /// What the axis begins with, in seconds.
-const LEAST: f64 = 0.1;
+const MIN_SECONDS: f64 = 0.1;
 
 /// `outage`: how long a receiver is down, if that is shown too; `head`: the columns of the table.
 pub(crate) fn schedule(
@@ -26,8 +26,8 @@ pub(crate) fn schedule(
     outage: Option<Duration>,
     time: impl Fn(Duration) -> String,
 ) -> String {
-    let longest = attempts.last().map_or(1.0, |last| last.latest.as_secs_f64()).max(LEAST * 10.0);
-    let x = |at: Duration| 8.0 + logarithmic(at.as_secs_f64(), LEAST, longest) * (WIDTH - 16.0);
+    let longest = attempts.last().map_or(1.0, |last| last.latest.as_secs_f64()).max(MIN_SECONDS * 10.0);
+    let x = |at: Duration| 8.0 + logarithmic(at.as_secs_f64(), MIN_SECONDS, longest) * (WIDTH - 16.0);
     let mut parts = String::new();
     if let Some(outage) = outage {
         parts.push_str(&format!(

@@ -5,34 +5,34 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The time over which tries are counted.
+/// The time over which attempts are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 const MAX_OF_ADDRESS: u32 = 10;
 const MAX_OF_ALL: u32 = 300;
-/// Addresses that are remembered. Beyond it those without recent tries are forgotten, then all.
+/// Addresses that are remembered. Beyond it those without recent attempts are forgotten, then all.
 const MAX_ADDRESSES: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(crate) struct LoginLimits(Mutex<Tries>);
+pub(crate) struct LoginLimits(Mutex<CountedAttempts>);
 
 #[derive(Debug, Default)]
-struct Tries {
-    all: Tried,
-    addresses: HashMap<IpAddr, Tried>,
+struct CountedAttempts {
+    all: AttemptWindow,
+    addresses: HashMap<IpAddr, AttemptWindow>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tried {
+struct AttemptWindow {
     since: Duration,
     times: u32,
 }
 
-impl Tried {
+impl AttemptWindow {
     fn is_over(&self, now: Duration) -> bool {
         now.saturating_sub(self.since) >= WINDOW
     }
 
-    /// The time until the next try, if there were enough.
+    /// The time until the next attempt, if there were enough.
     fn wait(&self, now: Duration, most: u32) -> Option<Duration> {
         (self.times >= most && !self.is_over(now)).then(|| WINDOW.saturating_sub(now - self.since))
     }
@@ -46,22 +46,22 @@ impl Tried {
 }
 
 impl LoginLimits {
-    /// Counts a try, or says how long to wait. Tries from an unknown address count as from one.
+    /// Counts an attempt, or says how long to wait. Attempts from an unknown address count as from one.
     pub(crate) fn admit(&self, address: Option<IpAddr>, now: Duration) -> Result<(), Duration> {
         let address = network(address.unwrap_or(IpAddr::from([0, 0, 0, 0])));
-        let tries = &mut *self.0.lock();
-        let of_address = tries.addresses.get(&address).and_then(|tried| tried.wait(now, MAX_OF_ADDRESS));
-        if let Some(wait) = of_address.or_else(|| tries.all.wait(now, MAX_OF_ALL)) {
+        let attempts = &mut *self.0.lock();
+        let of_address = attempts.addresses.get(&address).and_then(|window| window.wait(now, MAX_OF_ADDRESS));
+        if let Some(wait) = of_address.or_else(|| attempts.all.wait(now, MAX_OF_ALL)) {
             return Err(wait);
         }
-        if tries.addresses.len() >= MAX_ADDRESSES && !tries.addresses.contains_key(&address) {
-            tries.addresses.retain(|_, tried| !tried.is_over(now));
-            if tries.addresses.len() >= MAX_ADDRESSES {
-                tries.addresses.clear();
+        if attempts.addresses.len() >= MAX_ADDRESSES && !attempts.addresses.contains_key(&address) {
+            attempts.addresses.retain(|_, window| !window.is_over(now));
+            if attempts.addresses.len() >= MAX_ADDRESSES {
+                attempts.addresses.clear();
             }
         }
-        tries.all.count(now);
-        tries.addresses.entry(address).or_default().count(now);
+        attempts.all.count(now);
+        attempts.addresses.entry(address).or_default().count(now);
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl LoginLimits {
     }
 }
 
-/// Whoever has one IPv6 address has its whole network.
+/// A client with one IPv6 address has its whole network.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

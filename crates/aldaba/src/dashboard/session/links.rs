@@ -1,4 +1,4 @@
-//! Links that log a person in once: the first start prints one, and `aldaba dashboard` others. Whoever can read the data folder can
+//! Links that log a person in once: the first start prints one, and `aldaba dashboard` others. A user who can read the data folder can
 //! make them.
 
 use super::{begin, limits_address};
@@ -95,7 +95,8 @@ async fn enter(guest: Guest, form: Pairs) -> Result<Response, Fault> {
         return Err(error.into());
     }
     api.dashboard.logins.forget(address);
-    let token = api.tokens.issue_session(link.org, SESSION_NAME, now, SESSION_LIFETIME);
+    let lifetime = (now, SESSION_LIFETIME);
+    let token = api.tokens.issue_session(link.org, SESSION_NAME, lifetime, &*api.dashboard.entropy);
     Ok(with_cookie(see_other(&Paths.overview()), &begin(api, token.as_bytes())))
 }
 

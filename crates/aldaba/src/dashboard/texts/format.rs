@@ -48,7 +48,7 @@ impl Format {
             _ if percent == 100.0 || percent == 0.0 => format!("{percent:.0}"),
             _ if percent > 99.9 => format!("{:.2}", (percent * 100.0).floor() / 100.0),
             _ if percent < 0.1 => "0.1".to_owned(),
-            _ => format!("{percent:.1}"),
+            _ => format!("{percent:.1}").trim_end_matches(".0").to_owned(),
         };
         format!("{}\u{202f}%", self.decimal(text))
     }
@@ -61,6 +61,7 @@ impl Format {
             _ => format!("{large}\u{202f}{unit} {small}\u{202f}{other}"),
         };
         match seconds {
+            0 if millis == 0 => "0\u{202f}s".to_owned(),
             0 => format!("{millis}\u{202f}ms"),
             1..10 => {
                 let text = format!("{:.1}", time.as_secs_f64());
@@ -119,7 +120,7 @@ mod tests {
         let text = |millis| EN.duration(Duration::from_millis(millis)).replace('\u{202f}', "");
         assert_eq!(
             [text(0), text(999), text(1000), text(1250), text(59_999)],
-            ["0ms", "999ms", "1s", "1.2s", "59s"]
+            ["0s", "999ms", "1s", "1.2s", "59s"]
         );
         assert_eq!([text(61_000), text(3_600_000), text(90_061_000)], ["1min 1s", "1h", "1d 1h"]);
         assert_eq!(ES.duration(Duration::from_millis(1500)).replace('\u{202f}', ""), "1,5s");
