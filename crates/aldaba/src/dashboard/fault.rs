@@ -182,13 +182,13 @@ struct FaultPage<'a> {
     fault: &'a Fault,
 }
 
-pub(super) fn fault_page(api: &Api, view: View, parts: &Parts, fault: Fault) -> Response {
-    if let Fault::Elsewhere(path) = &fault {
+pub(super) fn fault_page(api: &Api, view: View, parts: &Parts, fault: &Fault) -> Response {
+    if let Fault::Elsewhere(path) = fault {
         return see_other(path);
     }
     let t = <dyn FaultTexts>::of(view.tongue);
-    let shell = Shell::for_anyone(api, view, parts, t.title(&fault));
-    let page = FaultPage { shell, t, fault: &fault }.render();
+    let shell = Shell::for_anyone(api, view, parts, t.title(fault));
+    let page = FaultPage { shell, t, fault }.render();
     let mut response = match page {
         Ok(page) => html(fault.status(), page),
         Err(_) => fault.status().into_response(),

@@ -11,7 +11,6 @@ use crate::api::{Api, rates};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
 use http_body_util::{BodyExt, Limited};
@@ -30,7 +29,7 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Response
     let (parts, body) = request.into_parts();
     secured(match respond(&api, view, &parts, body).await {
         Ok(response) => response,
-        Err(fault) => fault_page(&api, view, &parts, fault),
+        Err(fault) => fault_page(&api, view, &parts, &fault),
     })
 }
 
@@ -79,7 +78,7 @@ async fn respond(api: &Api, view: View, parts: &Parts, body: Body) -> Result<Res
 async fn form(body: Body) -> Result<Pairs, Fault> {
     let reading = Limited::new(body, MAX_FORM_BYTES).collect();
     match tokio::time::timeout(FORM_TIMEOUT, reading).await {
-        Ok(Ok(read)) => Ok(Pairs::read(&Bytes::from(read.to_bytes()))),
+        Ok(Ok(read)) => Ok(Pairs::read(&read.to_bytes())),
         Ok(Err(_)) | Err(_) => Err(Fault::FormTooLarge),
     }
 }

@@ -56,7 +56,7 @@ impl CommitWatcher {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -18,8 +18,9 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::Sleep;
 
 /// Pages of one browser that are open at the same time.
 const MAX_PAGES: usize = 16;
@@ -37,7 +38,7 @@ struct Live {
     session: Session,
     commits: CommitWatcher,
     permit: StreamPermit,
-    ends_at: Instant,
+    end: Pin<Box<Sleep>>,
     /// Of what was sent.
     sent: HashMap<(usize, &'static str), u64>,
     begun: bool,
@@ -68,8 +69,8 @@ pub(super) async fn open(visit: Visit) -> Result<Response, Fault> {
     let permit = visit.api.dashboard.streams.admit(visit.caller.app()).ok_or(Fault::Busy)?;
     // Before anything is read: what is committed from now on is heard of.
     let commits = visit.api.engine.statistics().watch(visit.caller.org());
-    let ends_at = Instant::now() + LIFETIME;
-    let live = Live { pages, session, commits, permit, ends_at, sent: HashMap::new(), begun: false };
+    let end = Box::pin(tokio::time::sleep(LIFETIME));
+    let live = Live { pages, session, commits, permit, end, sent: HashMap::new(), begun: false };
     let events = stream::unfold(live, async |mut live| {
         let event = live.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(event)), live))
@@ -93,7 +94,7 @@ impl Live {
         tokio::select! {
             biased;
             () = self.permit.stopped() => return None,
-            () = tokio::time::sleep_until(self.ends_at) => return None,
+            () = self.end.as_mut() => return None,
             () = changed(&mut self.commits) => {}
         }
         let updates = self.render().await?;
@@ -128,7 +129,6 @@ impl Live {
 
 /// After a commit, but not at once: what is committed meanwhile comes with it.
 async fn changed(commits: &mut CommitWatcher) {
-    let earliest = Instant::now() + INTERVAL;
-    let _ = tokio::time::timeout(MAX_INTERVAL, commits.changed()).await;
-    tokio::time::sleep_until(earliest).await;
+    let concerned = tokio::time::timeout(MAX_INTERVAL, commits.changed());
+    let _ = tokio::join!(tokio::time::sleep(INTERVAL), concerned);
 }

@@ -122,7 +122,7 @@ type Listed = (Vec<Endpoint>, Option<String>, Option<String>);
 async fn worst_endpoints(visit: &Visit, app: &ApplicationQuestions<'_>) -> Result<Listed, Fault> {
     let page = StorePage { after: None, limit: MOST_SORTED };
     let mut found = app.endpoints(page, Order::Descending).await?;
-    found.sort_by_key(|endpoint| State::of_endpoint(endpoint));
+    found.sort_by_key(State::of_endpoint);
     let (all, is_whole) = (found.len(), found.len() < MOST_SORTED);
     found.truncate(ENDPOINTS_LISTED);
     let format = Format(visit.view.tongue);
