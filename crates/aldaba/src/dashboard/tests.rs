@@ -75,7 +75,9 @@ fn untold(html: &str) -> Vec<String> {
             others += if tag.starts_with('/') { -1 } else { 1 };
         }
         for attribute in ["aria-label", "placeholder", "title"] {
-            if let Some((_, value)) = tag.split_once(&format!(" {attribute}=\"")) {
+            // What is copied stands in the name of its button.
+            let is_copy = tag.contains("class=\"copy\"");
+            if let Some((_, value)) = tag.split_once(&format!(" {attribute}=\"")).filter(|_| !is_copy) {
                 check(value.split('"').next().unwrap_or_default(), &mut 0, &mut words);
             }
         }

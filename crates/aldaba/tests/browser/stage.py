@@ -75,11 +75,10 @@ class Server:
         # Another start is at the same address.
         self.listen = self.url.removeprefix("http://")
         self.hello = self.process.stdout.readline()
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.communicate(timeout=30)
 
     def command(self, *words):
         run = subprocess.run([BINARY, *words, "--data", str(self.data)], capture_output=True, text=True, check=True)
