@@ -1,6 +1,7 @@
 //! The commands of this repository: `cargo xtask <command>`.
 
 mod background;
+mod browser;
 mod contrib;
 #[cfg(test)]
 mod dependents;
@@ -33,6 +34,7 @@ cargo xtask readme       runs the README's examples as written
 cargo xtask recipes      runs the recipes of docs/recipes as written: [WORDS of their headings]
 cargo xtask sdks         the official SDKs against a server: [python|python-1|javascript|rust|methods|traces ...] [--write]
 cargo xtask examples     the programs under examples/ against a server
+cargo xtask browser      the dashboard in a real Chromium, with axe-core: [NAMES of tests]; installs it
 cargo xtask servers      installs the servers for tests: PostgreSQL, Redis
 cargo xtask observing    what the server says of itself, against a real Prometheus; installs it
 cargo xtask schemathesis generated requests from the API's document: [--examples N] [options of schemathesis]
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Some("recipes") => stages::recipes(&arguments[1..]),
         Some("sdks") => stages::sdks(&arguments[1..]),
         Some("examples") => stages::examples(),
+        Some("browser") => stages::browser_tests(&arguments[1..]),
         Some("servers") => tools::servers(),
         Some("observing") => stages::observing(),
         Some("schemathesis") => stages::schemathesis(&arguments[1..]),

@@ -2,7 +2,7 @@
 
 use crate::run::{TaskResult, cargo, root, show};
 use crate::{
-    contrib, documents, examples, licences, links, names, packaging, readme, recipes, sdks, sqlx, suites,
+    browser, contrib, documents, examples, licences, links, names, packaging, readme, recipes, sdks, sqlx, suites,
     tools,
 };
 use std::path::PathBuf;
@@ -12,12 +12,13 @@ use std::time::Duration;
 /// A stage: its name, its time budget in minutes on two cores, and its function.
 type Stage = (&'static str, u64, fn() -> TaskResult);
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     ("build", 14, build),
     ("unit and simulation", 6, units),
     ("stores and samples", 6, stores),
     ("SDKs and API", 5, api),
     ("Prometheus and mail", 3, observing),
+    ("browser", 3, browser),
     ("packages and soak", 3, packages_and_soak),
     ("rest", 5, lint),
 ];
@@ -108,6 +109,15 @@ const SHORT_SOAK: &str = "1";
 fn packages_and_soak() -> TaskResult {
     packaging::check(&server())?;
     show(Command::new(program("bench")).arg("--server").arg(server()).args(["--soak", SHORT_SOAK]))
+}
+
+fn browser() -> TaskResult {
+    browser::run(&server(), &[])
+}
+
+pub(crate) fn browser_tests(names: &[String]) -> TaskResult {
+    suites::programs()?;
+    browser::run(&server(), names)
 }
 
 /// Names, formatting, requirements, links, lints and licences.

@@ -85,6 +85,15 @@ pub(crate) fn prometheus() -> TaskResult {
     if is_there { Ok(()) } else { without_service_start(|| install(&["prometheus"])) }
 }
 
+/// Debian's Chromium, installed if it is missing.
+pub(crate) fn chromium() -> Result<PathBuf, String> {
+    let program = PathBuf::from("/usr/bin/chromium");
+    if !program.exists() {
+        install(&["chromium"])?;
+    }
+    Ok(program)
+}
+
 /// Installs valgrind with its tool callgrind, if it is missing.
 pub(crate) fn valgrind() -> TaskResult {
     let is_there = ["/usr/bin/valgrind", "/usr/bin/vgdb"].iter().all(|program| Path::new(program).exists());

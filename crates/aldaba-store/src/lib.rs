@@ -35,7 +35,9 @@ pub mod sqlite;
 pub use backend::{Backend, BackendReads};
 pub use contract::*;
 pub use opening::{Opening, StoreOptions, has_database, open};
-pub use operations::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts, Monotonic, RetentionWalk};
+pub use operations::{
+    COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, CommitWatcher, LiveCounts, Monotonic, RetentionWalk,
+};
 pub use restarts::{RestartedTask, Restarts, panic_message};
 pub use sqlite::{
     CopyError, CopyLimits, CopyProgress, FolderState, Loss, OpenError, PendingCounts, Restored, Restoring,

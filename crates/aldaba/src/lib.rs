@@ -3,11 +3,13 @@
 //! Nothing here reads the environment or holds global state: [`config::Config`] is passed in, and
 //! two servers can live in one process. Only `main.rs` looks at arguments, variables and signals.
 
+mod actions;
 pub mod allocator;
 mod api;
 mod backup;
 pub mod cli;
 pub mod config;
+pub mod dashboard;
 mod descriptors;
 mod doctor;
 mod keys;

@@ -220,6 +220,19 @@ impl Vault {
         self.open_bytes(b"mail link", sealed)
     }
 
+    /// Seals the session of a browser, with a key of its own.
+    pub(crate) fn seal_session(&self, plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
+        self.of_sessions().seal_bytes(b"session", plain, entropy)
+    }
+
+    pub(crate) fn open_session(&self, sealed: &[u8]) -> Result<Vec<u8>, VaultError> {
+        self.of_sessions().open_bytes(b"session", sealed)
+    }
+
+    fn of_sessions(&self) -> Self {
+        Self::new(self.derive(&[b"aldaba browser sessions"]))
+    }
+
     fn seal_bytes(&self, bound_to: &[u8], plain: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = entropy.bytes();
         let payload = Payload { msg: plain, aad: bound_to };

@@ -5,6 +5,7 @@ mod installation;
 mod mails;
 mod pause;
 mod questions;
+mod sessions;
 mod start;
 mod stop;
 

@@ -4,7 +4,7 @@ use super::store_watch::{SchedulerLoad, StoreView};
 use super::window::WindowCounts;
 use crate::Clock;
 use aldaba_delivery::{OrgId, Reason, Timestamp};
-use aldaba_store::{CommitCounts, DiskState, LiveCounts, OrganizationCounts};
+use aldaba_store::{CommitCounts, CommitWatcher, DiskState, LiveCounts, OrganizationCounts};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -65,6 +65,11 @@ impl Statistics {
         })
     }
 
+    /// Hears of commits that concern an organization.
+    pub fn watch(&self, org: OrgId) -> CommitWatcher {
+        self.live.watch(org)
+    }
+
     /// The organizations in which something happened within a day, whose deliveries wait, or whose endpoints have failed or show a
     /// certificate.
     pub fn organizations(&self) -> Vec<OrgId> {
@@ -98,7 +103,18 @@ impl Statistics {
     pub fn oldest_wait(&self) -> Option<Duration> {
         let view = self.view.lock();
         view.seen_at?;
-        Some(view.oldest_waiting.map_or(Duration::ZERO, |oldest| self.clock.now().since(oldest)))
+        Some(self.waited(view.oldest_waiting.values().min()))
+    }
+
+    /// The same of one organization.
+    pub fn oldest_wait_of(&self, org: OrgId) -> Option<Duration> {
+        let view = self.view.lock();
+        view.seen_at?;
+        Some(self.waited(view.oldest_waiting.get(&org)))
+    }
+
+    fn waited(&self, oldest: Option<&Timestamp>) -> Duration {
+        oldest.map_or(Duration::ZERO, |oldest| self.clock.now().since(*oldest))
     }
 
     /// How many deliveries are in the dead letter, by reason; some seconds old. Empty: nobody has looked yet.

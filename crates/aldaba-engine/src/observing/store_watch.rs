@@ -45,7 +45,7 @@ pub(crate) struct StoreView {
     /// When the first client certificate of each organization expires.
     pub(crate) certificates: BTreeMap<OrgId, Timestamp>,
     /// When the oldest delivery that waits might first go out, of endpoints to which anything is sent. It may be in the future.
-    pub(crate) oldest_waiting: Option<Timestamp>,
+    pub(crate) oldest_waiting: BTreeMap<OrgId, Timestamp>,
     /// How many deliveries wait for a later time that their sender has named, or for an endpoint to which nothing is sent.
     pub(crate) deferred: BTreeMap<OrgId, u64>,
     /// How many deliveries are in the dead letter.
@@ -135,7 +135,10 @@ impl StoreWatch {
         let (now, mut all) = (self.statistics.clock.now(), WaitingLanes::default());
         loop {
             let WaitingLanes { oldest, deferred, next } = self.store.waiting_lanes(all.next, now).await?;
-            all.oldest = all.oldest.into_iter().chain(oldest).min();
+            for (org, at) in oldest {
+                let oldest = all.oldest.entry(org).or_insert(at);
+                *oldest = at.min(*oldest);
+            }
             for (org, more) in deferred {
                 *all.deferred.entry(org).or_default() += more;
             }

@@ -31,7 +31,7 @@ pub use configuration::{
     settings, sources,
 };
 pub use delivering::{by_hand, due_times, health, lanes, ordering, recording, stop_dates};
-pub use reading::{deliveries, dispatching, history, lists, organizations, statistics};
+pub use reading::{deliveries, dispatching, history, lists, organizations, overviews, statistics};
 pub use replaying::{recoveries, replay_filters, replays};
 pub use retention::{find, remove_slice};
 pub use scene::{Scene, at};
@@ -274,6 +274,9 @@ macro_rules! conformance_tests {
             organizations::what_is_scheduled_or_held_is_counted_apart_from_what_could_be_sent,
             organizations::the_dead_letter_is_counted_by_reason,
             organizations::rows_of_organizations_are_read_by_minute_and_hour,
+            overviews::hours_of_an_endpoint_have_their_answers_and_times,
+            overviews::what_has_died_is_grouped_by_endpoint_and_reason_up_to_a_limit,
+            overviews::what_waits_for_endpoints_and_which_are_given_up_is_counted_up_to_a_limit,
             statistics::attempts_of_an_endpoint_are_counted_by_result_and_minute,
             statistics::attempts_by_hand_are_counted_too,
             statistics::hours_that_are_summed_up_count_the_same,

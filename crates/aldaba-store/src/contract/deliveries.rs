@@ -2,7 +2,7 @@
 
 use crate::operations::{delivery, delivery_list};
 use crate::{AuditEntry, DeliveryState, DeliveryStatus, Order, Seq};
-use aldaba_delivery::{AppId, AttemptId, EndpointId, MessageId, OrgId, Reason, Timestamp};
+use aldaba_delivery::{AppId, AttemptId, EndpointId, FailureKind, MessageId, OrgId, Reason, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +126,7 @@ pub struct LastAttempt {
     pub started_at: Timestamp,
     pub duration: Duration,
     pub status_code: Option<u16>,
+    pub failure: Option<FailureKind>,
     pub error: String,
 }
 

@@ -51,6 +51,7 @@ mod listing;
 mod mail;
 mod notices;
 mod organization_counts;
+mod overviews;
 mod replay;
 mod retention;
 mod source;
@@ -102,6 +103,10 @@ pub use organization_counts::{
     ATTEMPT_MILLIS, CertificateDate, CountKind, CountedSpans, CountedTimes, DeadLetterCounts,
     ExpiringCertificate, FailedEndpoints, LATENCY_MILLIS, OrganizationCounts, OrganizationCountsQuery,
     OrganizationStatistics, SealedSecrets, WaitingLanes,
+};
+pub use overviews::{
+    ANSWER_CLASSES, DeadLetterGroup, DeadLetterGroups, DeadLetterOf, ENDPOINT_MILLIS, EndpointCounts,
+    Overviews,
 };
 pub use replay::{
     Replay, ReplayCount, ReplayEnd, ReplayFilter, ReplayKind, ReplayState, ReplayStep, ReplayStepped,
@@ -155,6 +160,7 @@ pub trait Store:
     + Exports
     + Statistics
     + OrganizationStatistics
+    + Overviews
     + Retention
     + Mails
     + Send

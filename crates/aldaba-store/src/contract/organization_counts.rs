@@ -314,7 +314,7 @@ pub struct CertificateDate {
 pub struct WaitingLanes {
     /// When the oldest delivery began to wait, of endpoints to which anything is sent: neither given up, blocked nor off. It may be
     /// in the future.
-    pub oldest: Option<Timestamp>,
+    pub oldest: BTreeMap<OrgId, Timestamp>,
     /// How many deliveries wait for other endpoints, or for a later time that their sender has named; at most 100,000 of an
     /// endpoint.
     pub deferred: BTreeMap<OrgId, u64>,

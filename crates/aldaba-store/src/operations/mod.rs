@@ -26,12 +26,13 @@ mod sql;
 pub(crate) use configuration::{
     api_key, application, endpoint, event_type, policy, profile, setting, source, token,
 };
-pub(crate) use counting::{counters, live, organizations, quota, statistics};
+pub(crate) use counting::{commit_watch, counters, live, organizations, overviews, quota, statistics};
 pub(crate) use delivering::{accepting, due_times, gate, health, lanes, recording, stop_dates};
 pub(crate) use messages::{attempt, delivery, delivery_list, dispatch, keys, message, source_states};
 pub(crate) use sql::{codes, column, lists, stored, transaction};
 
 pub use column::Row;
+pub use commit_watch::{CommitWatch, CommitWatcher};
 pub use counters::{BatchCounts, Counters, TypeCounts};
 pub(crate) use live::WriteCounts;
 pub use live::{COMMIT_MICROS, COMMIT_OPERATIONS, CommitCounts, LiveCounts};
@@ -188,6 +189,7 @@ pub fn statements() -> Vec<&'static Statement> {
         notice::statements(),
         numbers::statements(),
         organizations::statements(),
+        overviews::statements(),
         policy::statements(),
         profile::statements(),
         quota::statements(),

@@ -114,6 +114,15 @@ impl Op {
         }
     }
 
+    /// Whether it changes something that people look at, and no counter says whose that is.
+    pub fn changes_uncounted(&self) -> bool {
+        match self {
+            Self::Change(change, _) => !matches!(**change, Change::PutSetting { .. }),
+            Self::StepReplay(_) | Self::StepErasure(_) | Self::Discard(..) => true,
+            _ => false,
+        }
+    }
+
     /// How much work it is. An event that goes to many endpoints is as many operations.
     pub fn operations(&self) -> usize {
         match self {

@@ -97,6 +97,7 @@ impl Database {
         match done {
             Ok((outcomes, counted)) => {
                 self.live.ended(&self.clock, Some(&counted));
+                self.live.tell(&counted, ops);
                 self.types.ended(&self.clock, Some(counted.types));
                 self.committed += u64::from(self.connection.total_changes() != changes);
                 Ok(outcomes)

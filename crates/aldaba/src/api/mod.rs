@@ -33,7 +33,8 @@ pub(crate) use credentials::portal::PublicUrl;
 pub(crate) use endpoint::jwks::KeySets;
 pub(crate) use health::StoreProbe;
 pub(crate) use limits::memory_budget::MemoryBudget;
-pub(crate) use limits::rates::Rates;
+pub(crate) use limits::rates::{self, Rates};
+pub(crate) use replay::DEFAULT_RATE as DEFAULT_REPLAY_RATE;
 pub(crate) use request::json::shown_time;
 pub(crate) use response::answer::PagePermits;
 pub(crate) use response::code::Code;
@@ -42,6 +43,7 @@ pub(crate) use routing::auth::Access;
 pub(crate) use routing::request_log::Routers;
 
 use crate::config::Limits;
+use crate::dashboard::{self, Dashboard};
 use crate::metrics::{self, Metrics};
 use crate::questions::{DeliveryIds, Questions};
 use crate::token::{Caller, Tokens};
@@ -82,6 +84,7 @@ pub(crate) struct Parts {
     /// For links into the portal.
     pub(crate) public_url: PublicUrl,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) dashboard: Dashboard,
 }
 
 impl Deref for Api {
@@ -98,12 +101,12 @@ impl Api {
     }
 
     /// The questions of a caller.
-    fn ask<'a>(&'a self, caller: &'a Caller) -> Questions<'a> {
+    pub(crate) fn ask<'a>(&'a self, caller: &'a Caller) -> Questions<'a> {
         Questions::new(&self.engine, caller)
     }
 
     /// The directory, for changes by the caller.
-    fn directory(&self, caller: &Caller) -> Directory {
+    pub(crate) fn directory(&self, caller: &Caller) -> Directory {
         self.engine.directory().by(caller.actor())
     }
 }
@@ -149,6 +152,7 @@ pub(crate) fn router(api: &Api) -> Routers {
             }),
         )
         .merge(document::pages::router())
+        .merge(dashboard::router())
         .fallback(async move |method: Method, uri: Uri| known.missing(&method, uri.path()))
         .method_not_allowed_fallback(async move |method: Method, path: Option<MatchedPath>| {
             let path = path.as_ref().map_or("", MatchedPath::as_str);

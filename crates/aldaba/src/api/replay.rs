@@ -1,5 +1,6 @@
 //! Replays: what died, what is missing, or what a filter selects; their progress; and resends.
 
+use crate::actions;
 use crate::api::application::erase;
 use crate::api::attempt;
 use crate::api::request::body::Pending;
@@ -19,16 +20,15 @@ use aldaba_api::{
     Status,
 };
 use aldaba_delivery::{ErasureId, ReplayId, Timestamp};
-use aldaba_engine::{MAX_REPLAYED_DELIVERIES, ManualAttempt, NewReplay, NewResend};
+use aldaba_engine::{MAX_REPLAYED_DELIVERIES, NewReplay};
 use aldaba_store::{
-    AuditAction, Erasure, ErasuresQuery, Order, Page, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind,
-    ReplayState, ReplaysQuery,
+    Erasure, ErasuresQuery, Order, Page, Replay as Stored, ReplayEnd, ReplayFilter, ReplayKind, ReplayState,
+    ReplaysQuery,
 };
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde_json::json;
-use std::time::Duration;
 
 pub(crate) fn routes() -> Vec<Route> {
     let resend =
@@ -85,8 +85,6 @@ fn started(route: Route) -> Route {
 
 /// Deliveries per second by default.
 pub(crate) const DEFAULT_RATE: u32 = 500;
-/// How long a request waits for a resend. Then the attempt goes on without it.
-const RESEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn recover(
     State(api): State<Api>,
@@ -353,21 +351,13 @@ pub(crate) async fn resend(
     let application = api.ask(&caller).application(&app).await?;
     let message = application.message(&message).await?;
     let endpoint = application.endpoint(&endpoint).await?;
-    let action =
-        AuditAction::new("message.resend", &message.id).of_app(endpoint.app).at_endpoint(endpoint.id);
-    let audit = api.engine.entry(caller.actor(), action);
     let once = pending.once(application.org, &[message.id.as_bytes(), endpoint.id.as_bytes()]);
     let trace = pending.trace();
     trace.concerns(message.id);
     trace.concerns_endpoint(endpoint.app, endpoint.id);
-    let asked = NewResend { endpoint: endpoint.clone(), message: message.clone(), audit, once };
-    let attempt = match tokio::time::timeout(RESEND_TIMEOUT, api.engine.resend(asked)).await {
-        Err(_) => None,
-        Ok(ended) => match ended.map_err(|error| conflict::of_resend(error, &message, &endpoint))? {
-            ManualAttempt::Made(attempt) => Some(*attempt),
-            ManualAttempt::Repeated(attempt) => application.attempt_of(&message, attempt).await?,
-        },
-    };
+    let attempt = actions::resend(&api, &caller, &application, (&message, &endpoint), once)
+        .await
+        .map_err(|error| conflict::of_resend(error, &message, &endpoint))?;
     let url = &endpoint.config.url;
     let attempt = attempt.as_ref().map(|attempt| attempt::render(attempt, url, WithContent(true)));
     Ok(json::answer(StatusCode::ACCEPTED, &ResentView { attempt }))

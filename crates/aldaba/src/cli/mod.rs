@@ -3,6 +3,7 @@
 mod alerts;
 mod backup;
 mod clock;
+mod dashboard;
 mod demo;
 mod doctor;
 mod erase;
@@ -19,6 +20,7 @@ mod server_options;
 mod support;
 mod token;
 
+pub(crate) use dashboard::link as dashboard_link;
 pub(crate) use installation::{NotInstalled, check_database};
 pub(crate) use server_client::{ServerClient, Trust};
 pub(crate) use server_options::{reachable, server_of_folder};
@@ -32,6 +34,7 @@ use alerts::AlertOptions;
 use backup::BackupCommand;
 use clap::{Args, Parser, Subcommand};
 use clock::ClockOptions;
+use dashboard::DashboardOptions;
 use doctor::DoctorCommand;
 use erase::EraseCommand;
 use export::ExportCommand;
@@ -103,6 +106,8 @@ enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Print a link that logs you in to the dashboard, once
+    Dashboard(DashboardOptions),
     /// Show whether the server trusts the machine's clock
     Clock(ClockOptions),
     /// Show what alerts of a running server, and take note of an alert
@@ -161,6 +166,8 @@ enum Error {
     Erase(#[from] erase::Error),
     #[error(transparent)]
     Health(#[from] health::Error),
+    #[error(transparent)]
+    Dashboard(#[from] dashboard::Error),
     #[error("{0}")]
     System(#[from] std::io::Error),
 }
@@ -218,6 +225,11 @@ fn execute(command: Command, program: &str, variables: BTreeMap<String, String>)
             let Loaded { config, .. } = load(options.flags(), data, variables.clone())?;
             Ok(token::run(command, &config, &variables)?)
         }
+        Command::Dashboard(options) => {
+            let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
+            let Loaded { config, .. } = load(Vec::new(), data, variables)?;
+            Ok(dashboard::run(&options, &config)?)
+        }
         Command::Clock(options) => {
             let data = DataOptions { data: options.data.clone(), config: options.config.clone() };
             let Loaded { config, .. } = load(Vec::new(), data, variables)?;
@@ -257,9 +269,9 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, erase::Error as Erase,
-            export::Error as Export, health::Error as Health, mail::Error as Mail, policy::Error as Policy,
-            token::Error as Token,
+            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, dashboard::Error as Dashboard,
+            erase::Error as Erase, export::Error as Export, health::Error as Health, mail::Error as Mail,
+            policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)
@@ -278,6 +290,7 @@ impl Error {
             | Self::Erase(Erase::NoTerminal | Erase::Options(Options::Usage(_)))
             | Self::Clock(Clock::Options(Options::Usage(_)))
             | Self::Health(Health::Options(Options::Usage(_)))
+            | Self::Dashboard(Dashboard::Options(Options::Usage(_)))
             | Self::Backup(Backup::DatabaseUrl(_)) => ExitCode::from(EXIT_USAGE),
             Self::Backup(error) if error.is_stop() => ExitCode::from(EXIT_STOPPED),
             Self::Restore(error) if error.is_of_backup() => ExitCode::from(EXIT_DATA),

@@ -94,7 +94,8 @@ async fn serve_until_stopped(
         // Nothing is in flight yet.
         () = signals.next() => return Ok(()),
     };
-    announce(server.address(), &banner);
+    let link = server.is_first_start().then(|| server.dashboard_link());
+    announce(server.address(), &banner, link.as_deref());
     let reloader = Reloader { live: server.live(), log, sources, running: loaded };
     let reloading = tokio::spawn(reload_on(hangups, reloader, manager));
     let stop = async move {
@@ -116,9 +117,9 @@ async fn serve_until_stopped(
 }
 
 /// Standard output may be closed, as under some supervisors: that must not keep the server from serving.
-fn announce(address: SocketAddr, banner: &Banner) {
+fn announce(address: SocketAddr, banner: &Banner, link: Option<&str>) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(banner.text(address).as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(banner.text(address, link).as_bytes()).and_then(|()| out.flush());
     tracing::info!(%address, data = banner.folder, "listening");
 }
 
@@ -141,13 +142,18 @@ impl Banner {
     }
 
     /// The command for a token comes last: a script that waits for it has read everything.
-    fn text(&self, address: SocketAddr) -> String {
+    /// `link`: a link that logs in to the dashboard once. It is on standard output alone, not in the log.
+    fn text(&self, address: SocketAddr, link: Option<&str>) -> String {
         let Self { scheme, folder, token_command, .. } = self;
         let local = format!("{scheme}://{}", reachable(address));
         let url = self.public_url.as_deref().unwrap_or(&local).trim_end_matches('/');
+        let dashboard = match link {
+            Some(link) => format!("Dashboard, for 10 minutes and once: {link}"),
+            None => format!("Dashboard: {url}/dashboard (`aldaba dashboard` prints a link that logs you in)"),
+        };
         format!(
             "Aldaba listens on {scheme}://{address}\n\
-             In a browser: {url}/ (it leads to /docs; the dashboard will be there in a later version)\n\
+             {dashboard}\n\
              API documentation: {url}/docs\n\
              Data folder: {folder}\n\
              For an API token: {token_command}\n"
@@ -233,16 +239,19 @@ mod tests {
     fn the_banner_names_the_pages_and_the_whole_path_of_the_data_folder() {
         let mut config = Config::default();
         let text = |config: &Config, address: &str| {
-            Banner::new("aldaba", config, None).text(address.parse().unwrap())
+            Banner::new("aldaba", config, None).text(address.parse().unwrap(), None)
         };
         let said = text(&config, "0.0.0.0:8071");
         assert!(said.starts_with("Aldaba listens on http://0.0.0.0:8071\n"), "{said}");
-        assert!(said.contains("In a browser: http://127.0.0.1:8071/ "), "{said}");
+        assert!(said.contains("Dashboard: http://127.0.0.1:8071/dashboard (`aldaba dashboard`"), "{said}");
         assert!(said.contains("\nAPI documentation: http://127.0.0.1:8071/docs\n"), "{said}");
         let folder = std::env::current_dir().unwrap().join("aldaba-data");
         assert!(said.contains(&format!("\nData folder: {}\n", folder.display())), "{said}");
         config.public_url = Some("https://hooks.example.com/".into());
         let said = text(&config, "127.0.0.1:1");
+        let link = "https://hooks.example.com/dashboard/link?key=x";
+        let first = Banner::new("aldaba", &config, None).text("127.0.0.1:1".parse().unwrap(), Some(link));
+        assert!(first.contains(&format!("Dashboard, for 10 minutes and once: {link}\n")), "{first}");
         assert!(said.contains("API documentation: https://hooks.example.com/docs\n"), "{said}");
     }
 }

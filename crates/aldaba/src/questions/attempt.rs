@@ -3,8 +3,8 @@
 use super::{ApplicationQuestions, Error, Missing, distinct};
 use aldaba_delivery::{AttemptId, EndpointId, MessageId};
 use aldaba_store::{
-    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, BoundedCount, DeliveryStatus, Endpoint, ListPage,
-    ListRange, Message, MessageFilter,
+    Attempt, AttemptFilter, AttemptScope, AttemptsQuery, BoundedCount, DeliveryStatus, Endpoint,
+    Error as StoreError, ListPage, ListRange, Message, MessageFilter,
 };
 use std::collections::BTreeMap;
 
@@ -115,7 +115,16 @@ impl ApplicationQuestions<'_> {
         message: &Message,
         id: AttemptId,
     ) -> Result<Option<Attempt>, Error> {
-        Ok(self.store().attempt(message.id, id).await?)
+        Ok(self.stored_attempt(message, id).await?)
+    }
+
+    /// The same, for actions of the engine.
+    pub(crate) async fn stored_attempt(
+        &self,
+        message: &Message,
+        id: AttemptId,
+    ) -> Result<Option<Attempt>, StoreError> {
+        self.store().attempt(message.id, id).await
     }
 
     /// The endpoint of an attempt, deleted or not.

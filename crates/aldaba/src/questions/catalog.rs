@@ -3,6 +3,7 @@
 use super::{Error, Missing, Questions};
 use aldaba_delivery::Policy;
 use aldaba_engine::Profile;
+use aldaba_store::Endpoint;
 use std::sync::Arc;
 
 impl Questions<'_> {
@@ -12,6 +13,11 @@ impl Questions<'_> {
 
     pub(crate) fn policy(&self, name: &str) -> Result<Policy, Error> {
         self.engine.policies().get(self.caller.org(), name).ok_or_else(|| Missing::Policy.into())
+    }
+
+    /// The policy that an endpoint's deliveries follow.
+    pub(crate) fn policy_of(&self, endpoint: &Endpoint) -> Policy {
+        self.engine.policies().of(endpoint.org, &endpoint.config.policy)
     }
 
     pub(crate) fn profiles(&self) -> Vec<Arc<Profile>> {

@@ -1,6 +1,6 @@
 //! Deliveries: one, a list, the dead letter, and why each has its state.
 
-use super::explain::{self, DeliveryFacts, Why};
+use super::explain::{self, DeliveryFacts, Failure, Why};
 use super::{ApplicationQuestions, Error, Missing, Questions, distinct};
 use aldaba_delivery::{Delivery, EndpointId, Timestamp};
 use aldaba_engine::{Engine, WaitReasons};
@@ -40,7 +40,7 @@ pub(crate) struct ExplainedDelivery {
 }
 
 impl DeliveryQuestions<'_> {
-    fn engine(&self) -> &Engine {
+    pub(super) fn engine(&self) -> &Engine {
         match self {
             Self::Application(application) => application.engine,
             Self::DeadLetter(questions) => questions.engine,
@@ -103,6 +103,12 @@ impl ApplicationQuestions<'_> {
     }
 }
 
+/// What came of the newest attempt, if that failed.
+fn failure_of(view: &DeliveryView) -> Option<Failure> {
+    let last = view.last.as_ref().filter(|last| !last.error.is_empty())?;
+    Some(Failure { status_code: last.status_code, kind: last.failure, text: last.error.clone() })
+}
+
 /// Why each delivery has its state, and its stop date. The endpoints of the deliveries are known.
 pub(super) async fn explained(
     engine: &Engine,
@@ -131,6 +137,7 @@ pub(super) async fn explained(
             return (explain::without_endpoint(), None);
         };
         let policy = engine.policies().of(endpoint.org, &endpoint.config.policy);
+        let failure = failure_of(view);
         let facts = DeliveryFacts {
             delivery: status,
             endpoint,
@@ -138,7 +145,7 @@ pub(super) async fn explained(
             wait_reasons: wait_reasons.get(&status.seq).copied().unwrap_or_default(),
             ahead: heads.get(&endpoint.id).copied().filter(|head| head.seq != status.seq),
             delivered_by: view.delivered_by,
-            error: view.last.as_ref().map(|last| last.error.as_str()).filter(|error| !error.is_empty()),
+            failure: failure.as_ref(),
         };
         let delivery = Delivery { attempts: status.attempts, clock_start: status.clock_start };
         let why = explain::delivery(&facts, now);

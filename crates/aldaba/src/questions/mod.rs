@@ -21,6 +21,7 @@ pub(crate) mod explain;
 mod export;
 mod host;
 mod message;
+mod overview;
 mod process;
 mod public;
 mod replay;
@@ -33,7 +34,9 @@ pub(crate) use delivery::{DeliveryQuestions, DeliverySelection, ExplainedDeliver
 pub(crate) use delivery_id::{Cursor, DeliveryIds, InvalidCursor};
 pub(crate) use endpoint::EndpointMessagesPage;
 pub(crate) use event_type::is_operational;
+pub(crate) use explain::{Cause, Failure, Why};
 pub(crate) use message::Destination;
+pub(crate) use overview::MOST_COUNTED;
 pub(crate) use process::ProcessQuestions;
 pub(crate) use public::PublicQuestions;
 pub(crate) use source::{SourceDetails, SourceQuestions};

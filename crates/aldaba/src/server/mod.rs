@@ -26,7 +26,9 @@ use crate::api::{
     Api, ExportPermits, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe,
     router,
 };
+use crate::cli::dashboard_link;
 use crate::config::{Config, TraceConfig};
+use crate::dashboard::Dashboard;
 use crate::keys;
 use crate::mail;
 use crate::metrics::{Metrics, MetricsAccess, MetricsListener};
@@ -55,6 +57,7 @@ use tokio::task::AbortHandle;
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    secret: JwtSecret,
     wire: Wire,
     engine: Engine,
     api: Api,
@@ -62,6 +65,8 @@ pub struct Server {
     live: LiveSettings,
     service_manager: ServiceManager,
     config: Config,
+    /// The data folder was empty before.
+    is_first_start: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +124,8 @@ impl Server {
         let failed = |address| move |source| StartError::MetricsListen { address, source };
         let metrics_listener =
             config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
-        let lost_secret = keys::lost_secret(&config, has_database(config.data()).unwrap_or(false));
+        let had_database = has_database(config.data()).unwrap_or(false);
+        let lost_secret = keys::lost_secret(&config, had_database);
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
         let certificates = setup.engine.certificates.clone();
         let tls = config.tls().map(|files| ListenerTls::load(files, certificates)).transpose()?;
@@ -170,9 +176,34 @@ impl Server {
             store_probe: StoreProbe::new(),
             public_url,
             metrics,
+            dashboard: Dashboard::new(entropy.clone()),
         });
         let service_manager = ServiceManager::default();
-        Ok(Self { listener, address, wire, engine, api, metrics_listener, live, service_manager, config })
+        let is_first_start = !had_database;
+        Ok(Self {
+            listener,
+            address,
+            secret,
+            wire,
+            engine,
+            api,
+            metrics_listener,
+            live,
+            service_manager,
+            config,
+            is_first_start,
+        })
+    }
+
+    /// A link that logs a person in to the dashboard, once.
+    pub(crate) fn dashboard_link(&self) -> String {
+        let org = aldaba_engine::default_organization();
+        dashboard_link(&self.secret, org, &self.config, self.address, &SystemEntropy::new())
+    }
+
+    /// Whether the data folder was made by this start.
+    pub(crate) fn is_first_start(&self) -> bool {
+        self.is_first_start
     }
 
     /// The service manager is told of the server from now on.
@@ -234,6 +265,7 @@ impl Server {
         // At once: a client that is slow to end its request must not let deliveries start, which would then have less
         // time to end.
         self.engine.stop_sending();
+        self.api.dashboard.stop();
         let clock = self.engine.clock().clone();
         let (begun, limit) = (clock.monotonic(), *shutdown.read());
         let ends = async {
@@ -365,6 +397,7 @@ pub async fn api(
         store_probe: StoreProbe::new(),
         public_url,
         metrics,
+        dashboard: Dashboard::new(Arc::new(SystemEntropy::new())),
     };
     Ok(router(&Api::new(parts)).for_all())
 }

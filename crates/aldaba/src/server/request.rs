@@ -59,7 +59,7 @@ impl Requests {
 
     pub(super) async fn answer(self, mut request: Request<Incoming>, peer: Peer) -> Response {
         let mut of_client = None;
-        if peer.tls || peer.is_proxy || Routers::log_wanted() {
+        if peer.tls || peer.is_proxy || is_page(request.uri().path()) || Routers::log_wanted() {
             let origin = self.0.proxies.origin(peer, request.headers());
             if peer.is_proxy && origin.client != peer.address.to_canonical() {
                 match self.0.slots.table().register_request(origin.client) {

@@ -24,6 +24,9 @@ struct OrganizationClaims {
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
+    /// Tells tokens of the same second apart: to end one must not end the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<String>,
 }
 
 /// A token for everything in one organization, valid for ten years. It has no start date: a clock that is set back
@@ -64,7 +67,21 @@ pub(crate) fn issue_command_token(secret: &JwtSecret, org: OrgId, now: Timestamp
     organization(secret, new, Some(COMMAND_LINE))
 }
 
+/// The token of a session of the dashboard.
+pub(super) fn session(key: &EncodingKey, new: NewOrganizationToken, jti: String) -> String {
+    signed(key, new, None, Some(jti))
+}
+
 fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'static str>) -> String {
+    signed(&EncodingKey::from_secret(secret.as_bytes()), new, by, None)
+}
+
+fn signed(
+    key: &EncodingKey,
+    new: NewOrganizationToken,
+    by: Option<&'static str>,
+    jti: Option<String>,
+) -> String {
     let exp = new.expires_at().map(seconds);
     let claims = OrganizationClaims {
         sub: new.org.to_string(),
@@ -73,8 +90,9 @@ fn organization(secret: &JwtSecret, new: NewOrganizationToken, by: Option<&'stat
         iss: ISSUER,
         name: new.name,
         by,
+        jti,
     };
-    sign(&EncodingKey::from_secret(secret.as_bytes()), &claims)
+    sign_claims(key, &claims)
 }
 
 fn seconds(moment: Timestamp) -> i64 {
@@ -123,9 +141,9 @@ pub(super) fn portal(key: &EncodingKey, new: &NewPortalToken) -> String {
         capabilities: new.capabilities.map(Capabilities::names),
         session_id: new.session.as_deref(),
     };
-    sign(key, &claims)
+    sign_claims(key, &claims)
 }
 
-fn sign(key: &EncodingKey, claims: &impl Serialize) -> String {
+pub(super) fn sign_claims(key: &EncodingKey, claims: &impl Serialize) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, key).expect("HS256 signs any claims")
 }

@@ -3,6 +3,7 @@
 mod caller;
 mod capability;
 mod claims;
+mod dashboard_link;
 mod expiry_warnings;
 mod issue;
 mod secret;
@@ -10,6 +11,7 @@ mod secret;
 pub use aldaba_engine::DEFAULT_ORGANIZATION;
 pub(crate) use caller::{Caller, CallerCredential, Rights};
 pub(crate) use capability::{Capabilities, Capability};
+pub(crate) use dashboard_link::{DashboardLink, LINK_LIFETIME, issue_dashboard_link};
 pub(crate) use expiry_warnings::ExpiringTokens;
 pub use issue::issue_token;
 pub(crate) use issue::{NewOrganizationToken, NewPortalToken, issue_command_token, issue_organization_token};

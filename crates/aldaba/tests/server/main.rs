@@ -4,6 +4,7 @@
 mod commands;
 mod credentials;
 mod customer_data;
+mod dashboard;
 mod endpoints;
 mod load;
 mod mails;

@@ -5,4 +5,5 @@ pub mod dispatching;
 pub mod history;
 pub mod lists;
 pub mod organizations;
+pub mod overviews;
 pub mod statistics;

@@ -236,7 +236,7 @@ pub async fn what_a_person_ends_has_not_failed(store: Arc<dyn Store>) {
 async fn waiting(scene: &Scene, now: i64) -> (Option<Timestamp>, u64) {
     let WaitingLanes { oldest, deferred, next } = scene.store.waiting_lanes(None, at(now)).await.unwrap();
     assert_eq!(next, None);
-    (oldest, deferred.get(&scene.org).copied().unwrap_or(0))
+    (oldest.get(&scene.org).copied(), deferred.get(&scene.org).copied().unwrap_or(0))
 }
 
 pub async fn the_oldest_waiting_delivery_is_found_tried_or_not(store: Arc<dyn Store>) {

@@ -4,8 +4,9 @@
 //! The rows of the store would cost a commit a tenth of its time, so counts are written at most once a second. A crash forgets the
 //! counts of that second, and nothing else: what waits is written in each commit, and deliveries do not depend on counts.
 
+use crate::operations::commit_watch::{CommitWatch, CommitWatcher};
 use crate::operations::counters::BatchCounts;
-use crate::operations::{Monotonic, Reading, Result, Transaction, organizations};
+use crate::operations::{Monotonic, Op, Reading, Result, Transaction, organizations};
 use crate::{CountedSpans, OrganizationCounts};
 use aldaba_delivery::{OrgId, Timestamp};
 use parking_lot::Mutex;
@@ -33,7 +34,7 @@ pub const COMMIT_OPERATIONS: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 /// The counts in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct LiveCounts(Arc<Mutex<LiveState>>);
+pub struct LiveCounts(Arc<Mutex<LiveState>>, CommitWatch);
 
 #[derive(Debug, Default)]
 struct LiveState {
@@ -249,6 +250,24 @@ impl LiveCounts {
         if let Some(counted) = counted {
             state.add(clock, counted);
         }
+    }
+
+    /// Hears of commits that concern an organization.
+    pub fn watch(&self, org: OrgId) -> CommitWatcher {
+        self.1.watch(org)
+    }
+
+    /// Tells of a commit those who look at what it concerns. What is not counted may concern everybody.
+    pub(crate) fn tell(&self, counted: &BatchCounts, ops: &[Op]) {
+        if !self.1.is_watched() {
+            return;
+        }
+        let everybody = ops.iter().any(Op::changes_uncounted);
+        let is_counted = |org: OrgId| {
+            counted.waiting.contains_key(&org)
+                || counted.organizations.range((org, i64::MIN)..=(org, i64::MAX)).next().is_some()
+        };
+        self.1.tell(|org| everybody || is_counted(org));
     }
 
     pub(crate) fn committed(&self, took: Duration, operations: usize) {

@@ -273,7 +273,8 @@ pub(crate) fn waiting_lanes(
         if let Some((org, is_open)) = reading.one::<(OrgId, bool)>(&OPEN, values![endpoint])? {
             let deferred = if is_open {
                 let tried: Option<Timestamp> = reading.one(&FIRST_TRIED, values![endpoint])?;
-                found.oldest = found.oldest.into_iter().chain(tried).chain([due_at]).min();
+                let oldest = found.oldest.entry(org).or_insert(due_at);
+                *oldest = tried.into_iter().chain([due_at, *oldest]).min().unwrap_or(due_at);
                 reading.number(&SCHEDULED, values![endpoint, now, MAX_DEFERRED_COUNTED])?
             } else {
                 reading.number(&HELD, values![endpoint, MAX_DEFERRED_COUNTED])?

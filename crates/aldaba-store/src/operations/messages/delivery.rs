@@ -54,14 +54,14 @@ impl FromRow for DeliveryStatus {
     }
 }
 
-from_row!(LastAttempt { id, started_at, duration, status_code, error });
+from_row!(LastAttempt { id, started_at, duration, status_code, failure, error });
 
 statements! {
     ONE = format!("SELECT {COLUMNS} FROM delivery WHERE seq = ?1");
     OF_MESSAGE = format!("SELECT {COLUMNS} FROM delivery WHERE message = ?1 ORDER BY seq");
     WAITING = format!("SELECT {WAITING_COLUMNS} FROM delivery WHERE seq = ?1");
     DEAD_LETTER_TYPE = "SELECT event_type FROM dead_letter WHERE seq = ?1";
-    LAST_ATTEMPT = "SELECT id, started_at, duration, status_code, error FROM attempt
+    LAST_ATTEMPT = "SELECT id, started_at, duration, status_code, failure, error FROM attempt
         WHERE message = ?1 AND seq = ?2 ORDER BY id DESC LIMIT 1";
     /// Ids of attempts grow with time.
     SUCCESSES = "SELECT success FROM attempt WHERE message = ?1 AND seq = ?2 ORDER BY id";

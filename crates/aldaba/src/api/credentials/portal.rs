@@ -94,6 +94,11 @@ impl PublicUrl {
         *self.told.write() = told;
     }
 
+    /// Whether the operator says that browsers reach the server over HTTPS.
+    pub(crate) fn is_https(&self) -> bool {
+        self.told.read().as_ref().is_some_and(|told| told.starts_with("https://"))
+    }
+
     /// The operator's URL; else what a trusted proxy says, or the scheme and the host of the request; else the listening
     /// address.
     fn of(&self, parts: &Parts) -> String {

@@ -1,5 +1,6 @@
 //! Discards deliveries: dead ones leave the dead letter, pending ones are cancelled.
 
+use crate::actions::{self, DiscardedSlices, Discarding, SLICE, cancel, slice};
 use crate::api::request::body::Pending;
 use crate::api::request::ids::Ids;
 use crate::api::request::json::{self, Text};
@@ -8,15 +9,13 @@ use crate::api::response::error::Problem;
 use crate::api::routing::auth::Access;
 use crate::api::routing::route::Route;
 use crate::api::{Api, Error};
-use crate::questions::{DeliveryQuestions, DeliverySelection, InvalidCursor};
+use crate::questions::{DeliveryQuestions, InvalidCursor};
 use crate::token::Caller;
 use aldaba_api::read::{ApiRequest, Parsed};
 use aldaba_api::{CancelMessages, DeliveryState, Discard, Discarded, DiscardedView};
-use aldaba_delivery::{AppId, Reason};
-use aldaba_engine::{Cancel, Cancelled};
-use aldaba_store::{
-    AuditAction, DeliveryFilter, DeliveryPosition, DeliveryStatus, DeliveryView, Order, Phase,
-};
+use aldaba_delivery::Reason;
+use aldaba_engine::Cancelled;
+use aldaba_store::{AuditAction, DeliveryFilter, Phase};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -41,20 +40,8 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Deliveries that one write discards.
-const SLICE: usize = 250;
-/// Slices in one request.
-const MAX_SLICES: usize = 8;
 /// Slices in one request that cannot be continued.
 const MAX_CANCEL_SLICES: usize = 400;
-
-fn cancel(app: AppId, status: &DeliveryStatus) -> Option<Cancel> {
-    Some(Cancel { app, endpoint: status.endpoint, pending: status.waiting()? })
-}
-
-fn slice(phase: Phase, filter: DeliveryFilter, from: Option<DeliveryPosition>) -> DeliverySelection {
-    DeliverySelection { phase, filter, from, order: Order::Ascending, limit: SLICE }
-}
 
 pub(crate) async fn one(
     State(api): State<Api>,
@@ -62,32 +49,20 @@ pub(crate) async fn one(
     Ids((app, id)): Ids<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let scope = api.ask(&caller).application(&app).await?;
-    let (app, seq) = (scope.id, api.delivery_ids.read(&id)?);
-    let entry = |action| api.engine.entry(caller.actor(), AuditAction::new(action, &id).of_app(app));
-    let mut retry = api.engine.directory().conflict_retry();
-    loop {
-        let DeliveryView { status, .. } = scope.delivery(seq).await?;
-        let Some(waiting) = cancel(app, &status) else {
-            if status.state.reason().is_none() {
-                let detail =
-                    format!("The delivery {id} was delivered, or skipped: there is nothing to discard");
-                return Err(Error::conflict(detail));
-            }
-            api.engine.discard(entry("delivery.discard"), app, vec![status.seq]).await?;
-            return Ok(StatusCode::NO_CONTENT);
-        };
-        match api.engine.cancel(entry("delivery.cancel"), vec![waiting]).await?[..] {
-            [Cancelled::Done] => return Ok(StatusCode::NO_CONTENT),
-            [Cancelled::InFlight] => {
-                let detail = "An attempt is being made at this moment; try again when it has ended";
-                return Err(Error::later(StatusCode::CONFLICT, Code::InFlight, detail, 1));
-            }
-            _ => retry.wait().await?,
+    let seq = api.delivery_ids.read(&id)?;
+    match actions::discard_one(&api, &caller, &scope, (&id, seq)).await? {
+        Discarding::Discarded | Discarding::Cancelled => Ok(StatusCode::NO_CONTENT),
+        Discarding::NothingToDo => {
+            let detail = format!("The delivery {id} was delivered, or skipped: there is nothing to discard");
+            Err(Error::conflict(detail))
+        }
+        Discarding::InFlight => {
+            let detail = "An attempt is being made at this moment; try again when it has ended";
+            Err(Error::later(StatusCode::CONFLICT, Code::InFlight, detail, 1))
         }
     }
 }
 
-/// Works in slices, so that other requests do not wait long for the writer; the next request continues.
 pub(crate) async fn many(
     State(api): State<Api>,
     caller: Caller,
@@ -95,7 +70,6 @@ pub(crate) async fn many(
     body: Pending,
 ) -> Result<Response, Error> {
     let scope = api.ask(&caller).application(&app).await?;
-    let app = scope.id;
     let scope = DeliveryQuestions::Application(scope);
     let Parsed { value, mut fields } = body.read().await?.text().parse::<Discard>(false)?;
     let Discard { state, endpoint, event_type, reason, before, after, iterator } = value;
@@ -112,7 +86,7 @@ pub(crate) async fn many(
     };
     let reason = reason.as_deref().and_then(Reason::named);
     let filter = DeliveryFilter { endpoint, event_type, reason, before, after };
-    let mut from = match iterator {
+    let from = match iterator {
         None => None,
         Some(text) => {
             let wrong = |error: InvalidCursor| Problem::value(&["body", "iterator"], error.to_string());
@@ -120,31 +94,9 @@ pub(crate) async fn many(
             Some(position).filter(|position| scope.has(phase, *position))
         }
     };
-    let (mut discarded, mut in_flight) = (0, 0);
-    // One row of the audit log for all slices.
-    let action = if phase == Phase::Dead { "delivery.discard" } else { "delivery.cancel" };
-    let action = AuditAction { endpoint: filter.endpoint, ..AuditAction::new(action, "").of_app(app) };
-    let entry = api.engine.entry(caller.actor(), action);
-    for _ in 0..MAX_SLICES {
-        let page = scope.deliveries(slice(phase, filter.clone(), from)).await?;
-        let full = page.found.len() == SLICE;
-        let last = page.found.last().map(|(position, _)| *position);
-        let found: Vec<_> = page.found.into_iter().map(|(_, view)| view.status).collect();
-        if phase == Phase::Dead {
-            let seqs: Vec<_> = found.iter().map(|status| status.seq).collect();
-            discarded +=
-                if seqs.is_empty() { 0 } else { api.engine.discard(entry.clone(), app, seqs).await? };
-        } else {
-            let waiting = found.iter().filter_map(|status| cancel(app, status)).collect();
-            let fates = api.engine.cancel(entry.clone(), waiting).await?;
-            discarded += fates.iter().filter(|fate| **fate == Cancelled::Done).count();
-            in_flight += fates.iter().filter(|fate| **fate == Cancelled::InFlight).count();
-        }
-        from = page.stopped.or(last.filter(|_| full));
-        if from.is_none() {
-            break;
-        }
-    }
+    let DeliveryQuestions::Application(scope) = scope else { return Err(Error::server()) };
+    let done = actions::discard_many(&api, &caller, scope, (phase, filter), from).await?;
+    let DiscardedSlices { discarded, in_flight, next: from } = done;
     let iterator = from.map(|position| Text(api.delivery_ids.cursor(position)));
     let done = iterator.is_none();
     Ok(json::answer(StatusCode::OK, &DiscardedView { discarded, in_flight, iterator, done }))

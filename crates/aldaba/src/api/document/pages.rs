@@ -29,7 +29,7 @@ pub(crate) fn router() -> Router<Api> {
     let index = page.clone();
     Router::new()
         .route(DOCUMENT, get(async move || show(&document).await))
-        .route("/", get(async || Redirect::temporary("/docs")))
+        .route("/", get(async || Redirect::temporary("/dashboard")))
         // Its files are relative to it.
         .route("/docs", get(async || Redirect::temporary("/docs/index.html")))
         .route("/docs/{*file}", get(async move |Path(file): Path<String>| serve(&file, index)))

@@ -63,8 +63,8 @@ fn render<'a>(
         status: status.map(|status| status.status),
         status_text: status.map(|status| status.status_text),
         next_attempt: why.next_attempt.map(Moment),
-        reason: why.reason,
-        explanation: &why.explanation,
+        reason: why.reason(),
+        explanation: why.explanation(),
         retries: retries(delivery.as_ref(), why.next_attempt),
         delivery_id: delivery.as_ref().map(|delivery| Text(api.delivery_ids.id(delivery.status.seq))),
     }

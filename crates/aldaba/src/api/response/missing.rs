@@ -1,6 +1,7 @@
 //! The errors of questions, in the words of the API.
 
 use super::error::Error;
+use crate::actions::DiscardError;
 use crate::questions::{Error as QuestionError, Missing};
 use aldaba_engine::ChangeError;
 
@@ -14,6 +15,15 @@ impl From<QuestionError> for Error {
             ),
             QuestionError::Store(error) => error.into(),
             QuestionError::Secret(error) => ChangeError::from(error).into(),
+        }
+    }
+}
+
+impl From<DiscardError> for Error {
+    fn from(error: DiscardError) -> Self {
+        match error {
+            DiscardError::Question(error) => error.into(),
+            DiscardError::Change(error) => error.into(),
         }
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use aldaba_delivery::policy::{Overrides, builtin};
-use aldaba_delivery::{AppId, EndpointId, Health, MessageId, OnExhausted, Ordering, OrgId, Reason};
+use aldaba_delivery::{
+    AppId, EndpointId, GateScope, Health, HealthStatus, MessageId, OnExhausted, Ordering, OrgId, Reason,
+};
 use aldaba_store::{Content, Seq};
 
 const NOW: Timestamp = Timestamp::from_millis(1_780_000_000_000);
@@ -60,6 +62,8 @@ impl Case {
 
     fn why(&self) -> Why {
         let policy = builtin("public-api", &Overrides::default()).unwrap().unwrap();
+        let text = "HTTP 503: Service Unavailable".to_owned();
+        let failure = Failure { status_code: Some(503), kind: None, text };
         let facts = DeliveryFacts {
             delivery: &self.delivery,
             endpoint: &self.endpoint,
@@ -67,7 +71,7 @@ impl Case {
             wait_reasons: self.wait_reasons,
             ahead: None,
             delivered_by: self.delivered_by,
-            error: Some("HTTP 503: Service Unavailable").filter(|_| self.delivery.attempts > 0),
+            failure: Some(&failure).filter(|_| self.delivery.attempts > 0),
         };
         delivery(&facts, NOW)
     }
@@ -75,7 +79,7 @@ impl Case {
     #[track_caller]
     fn says(&self, reason: &str, next_attempt: Option<i64>) {
         let why = self.why();
-        assert_eq!((why.reason, why.next_attempt), (reason, next_attempt.map(seconds)), "{why:?}");
+        assert_eq!((why.reason(), why.next_attempt), (reason, next_attempt.map(seconds)), "{why:?}");
     }
 }
 
@@ -84,15 +88,15 @@ fn what_has_ended_says_how() {
     let mut case = Case::waiting(0, 2);
     case.delivery.state = DeliveryState::Delivered { at: NOW };
     case.says("delivered", None);
-    assert!(case.why().explanation.starts_with("Delivered by attempt 2 at "), "{:?}", case.why());
+    assert!(case.why().explanation().starts_with("Delivered by attempt 2 at "), "{:?}", case.why());
     // One by hand is not among those that the policy counts.
     case.delivered_by = Some(3);
-    assert!(case.why().explanation.starts_with("Delivered by attempt 3 at "), "{:?}", case.why());
+    assert!(case.why().explanation().starts_with("Delivered by attempt 3 at "), "{:?}", case.why());
     for reason in Reason::ALL {
         case.delivery.state = DeliveryState::Dead { at: NOW, reason };
         case.says(reason.name(), None);
-        assert!(case.why().explanation.starts_with(reason.text()));
-        assert!(case.why().explanation.contains("after 2 attempts; the last error: HTTP 503"));
+        assert!(case.why().explanation().starts_with(reason.text()));
+        assert!(case.why().explanation().contains("after 2 attempts; the last error: HTTP 503"));
     }
 }
 
@@ -103,7 +107,7 @@ fn what_waits_says_what_for() {
     let retry = Case::waiting(60, 2);
     retry.says("retry", Some(60));
     let text = "Retry 2 of 5 is planned for 2026-05-28T20:27:40.000Z, after: HTTP 503: Service Unavailable";
-    assert_eq!(retry.why().explanation, text);
+    assert_eq!(retry.why().explanation(), text);
     let mut case = Case::waiting(-1, 0);
     case.wait_reasons.throttled_until = Some(seconds(1));
     case.says("throttled", Some(1));
@@ -128,7 +132,7 @@ fn what_is_for_later_says_that_it_takes_its_place_then() {
     case.endpoint.config.ordering = Ordering::Fifo(OnExhausted::Skip);
     case.delivery.sequence = None;
     case.says("scheduled", Some(60));
-    assert!(case.why().explanation.contains("takes its place"), "{:?}", case.why());
+    assert!(case.why().explanation().contains("takes its place"), "{:?}", case.why());
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn an_absent_delivery_says_why() {
         channels: vec!["c1".into()],
         created_at: NOW,
     };
-    let why = |endpoint: Endpoint| told(&endpoint, &message).reason;
+    let why = |endpoint: Endpoint| told(&endpoint, &message).reason();
     assert_eq!(why(endpoint()), "subscription_changed");
     assert_eq!(why(Endpoint { created_at: seconds(1), ..endpoint() }), "endpoint_newer");
     assert_eq!(
@@ -204,16 +208,16 @@ fn an_absent_delivery_says_why() {
         );
     });
     assert_eq!(
-        told(&filtered, &message).explanation,
+        told(&filtered, &message).explanation(),
         "Not sent: the endpoint's filter keeps it back. At all[0].payload: `$.amount` is 5, and the filter asks \
          for at least 100 (as it is now)"
     );
     assert_eq!(why(filtered.clone()), "filtered");
     let deleted = Message { expunged: true, ..message.clone() };
     let gone = told(&filtered, &deleted);
-    assert!(gone.reason == "filtered" && gone.explanation.contains("was deleted"), "{gone:?}");
+    assert!(gone.reason() == "filtered" && gone.explanation().contains("was deleted"), "{gone:?}");
     let example = Message { only_for: Some(EndpointId::from_bytes([9; 20])), ..message };
-    assert_eq!(told(&endpoint(), &example).reason, "for_another_endpoint");
+    assert_eq!(told(&endpoint(), &example).reason(), "for_another_endpoint");
 }
 
 fn told(endpoint: &Endpoint, message: &Message) -> Why {

@@ -264,9 +264,11 @@ async fn a_name_can_be_listened_on() {
     // By the address that is shown, and by the name.
     Client { address, authorization: None }.get("/health").await.expect(200);
     tokio::net::TcpStream::connect(("localhost", address.port())).await.unwrap();
-    assert!(hello[1].contains(&format!("http://{address}/ (it leads to /docs")), "{}", hello[1]);
+    let link =
+        hello[1].strip_prefix("Dashboard, for 10 minutes and once: ").expect("a first start prints a link");
+    assert!(link.starts_with(&format!("http://{address}/dashboard/link?key=")), "{link}");
     let root = Client { address, authorization: None }.get("//").await;
-    assert_eq!(root.headers["location"], "/docs", "what the banner says");
+    assert_eq!(root.headers["location"], "/dashboard");
 }
 
 #[test]

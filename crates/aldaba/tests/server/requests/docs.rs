@@ -22,7 +22,7 @@ async fn the_page_comes_whole_out_of_the_server() {
         assert_eq!(nobody.get(&format!("//docs/{file}")).await.status, 200, "{file}");
     }
     assert_eq!(nobody.get("//docs/no-such-file.js").await.status, 404);
-    for (from, to) in [("/", "/docs"), ("/docs", "/docs/index.html"), ("/docs/", "/docs/index.html")] {
+    for (from, to) in [("/", "/dashboard"), ("/docs", "/docs/index.html"), ("/docs/", "/docs/index.html")] {
         let moved = nobody.get(&format!("/{from}")).await;
         assert_eq!((moved.status.as_u16(), moved.headers["location"].to_str().unwrap()), (307, to));
     }
