@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     /// The caller has asked too often.
     TooMany,
     /// What was asked for cannot be done now.
-    Refused(Refusal),
+    Refused(RefusedAction),
     /// The store has too much to do, is out of reach, or closes.
     Busy,
     DiskFull,
@@ -44,7 +44,7 @@ pub(crate) enum Fault {
 
 /// Why something was not done, though its request could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum RefusedAction {
     InFlight,
     InOrder,
     EndpointOff,
@@ -123,14 +123,14 @@ impl From<ChangeError> for Fault {
                 tracing::error!(%error, "a page could not be made");
                 return Self::Server;
             }
-            ChangeError::UidTaken => Refusal::UidTaken,
-            ChangeError::TooMany => Refusal::TooManyEndpoints,
-            ChangeError::TooManyReplays => Refusal::TooManyReplays,
-            ChangeError::TooManyRevocations(_) => Refusal::TooManyRevocations,
-            ChangeError::Unsettled => Refusal::Unsettled,
-            ChangeError::TurnedOff => Refusal::TurnedOff,
-            ChangeError::NotOrderable(_) => Refusal::NotOrderable,
-            _ => Refusal::Limit,
+            ChangeError::UidTaken => RefusedAction::UidTaken,
+            ChangeError::TooMany => RefusedAction::TooManyEndpoints,
+            ChangeError::TooManyReplays => RefusedAction::TooManyReplays,
+            ChangeError::TooManyRevocations(_) => RefusedAction::TooManyRevocations,
+            ChangeError::Unsettled => RefusedAction::Unsettled,
+            ChangeError::TurnedOff => RefusedAction::TurnedOff,
+            ChangeError::NotOrderable(_) => RefusedAction::NotOrderable,
+            _ => RefusedAction::Limit,
         };
         Self::Refused(refusal)
     }
@@ -139,14 +139,14 @@ impl From<ChangeError> for Fault {
 impl From<ResendError> for Fault {
     fn from(error: ResendError) -> Self {
         Self::Refused(match error {
-            ResendError::InFlight => Refusal::InFlight,
-            ResendError::InOrder => Refusal::InOrder,
-            ResendError::Disabled => Refusal::EndpointOff,
+            ResendError::InFlight => RefusedAction::InFlight,
+            ResendError::InOrder => RefusedAction::InOrder,
+            ResendError::Disabled => RefusedAction::EndpointOff,
             ResendError::NoEndpoint => return Self::NotFound(Missing::Endpoint),
-            ResendError::NoPayload => Refusal::NoPayload,
-            ResendError::ForAnother => Refusal::ForAnother,
-            ResendError::TooMany => Refusal::TooManyResends,
-            ResendError::Paused => Refusal::Paused,
+            ResendError::NoPayload => RefusedAction::NoPayload,
+            ResendError::ForAnother => RefusedAction::ForAnother,
+            ResendError::TooMany => RefusedAction::TooManyResends,
+            ResendError::Paused => RefusedAction::Paused,
             ResendError::Store(error) => return error.into(),
         })
     }

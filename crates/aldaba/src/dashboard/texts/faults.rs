@@ -1,7 +1,7 @@
 //! The texts of pages that cannot be shown.
 
 use super::texts;
-use crate::dashboard::fault::{Fault, Refusal};
+use crate::dashboard::fault::{Fault, RefusedAction};
 use crate::questions::Missing;
 
 texts! {
@@ -98,60 +98,64 @@ fn missing_in_spanish(missing: Missing) -> &'static str {
     }
 }
 
-fn refusal_in_english(refusal: Refusal) -> &'static str {
+fn refusal_in_english(refusal: RefusedAction) -> &'static str {
     match refusal {
-        Refusal::InFlight => "An attempt is being made right now. Look at its result first.",
-        Refusal::InOrder => "The endpoint gets its messages in order, and this one still waits for its turn.",
-        Refusal::EndpointOff => "The endpoint is off. Turn it on first.",
-        Refusal::ForAnother => {
+        RefusedAction::InFlight => "An attempt is being made right now. Look at its result first.",
+        RefusedAction::InOrder => {
+            "The endpoint gets its messages in order, and this one still waits for its turn."
+        }
+        RefusedAction::EndpointOff => "The endpoint is off. Turn it on first.",
+        RefusedAction::ForAnother => {
             "The message was sent with headers of its own to one address, and goes to no other."
         }
-        Refusal::NoPayload => "The payload is not kept any more.",
-        Refusal::TooManyResends => "Many messages are being sent again by hand. Try again in a moment.",
-        Refusal::Paused => "Nothing can be sent now: the server is stopping, or cannot write to its disk.",
-        Refusal::TurnedOff => "The endpoint was turned off. Turn it on; that resumes it, too.",
-        Refusal::TooManyReplays => {
+        RefusedAction::NoPayload => "The payload is not kept any more.",
+        RefusedAction::TooManyResends => "Many messages are being sent again by hand. Try again in a moment.",
+        RefusedAction::Paused => {
+            "Nothing can be sent now: the server is stopping, or cannot write to its disk."
+        }
+        RefusedAction::TurnedOff => "The endpoint was turned off. Turn it on; that resumes it, too.",
+        RefusedAction::TooManyReplays => {
             "As many replays of the application are running as may be. Wait until one has ended."
         }
-        Refusal::TooManyEndpoints => "The application has as many endpoints as it may have.",
-        Refusal::UidTaken => "Something else has this uid. Choose another one.",
-        Refusal::NotOrderable => "What waits for the endpoint cannot be put in order now.",
-        Refusal::TooManyRevocations => {
+        RefusedAction::TooManyEndpoints => "The application has as many endpoints as it may have.",
+        RefusedAction::UidTaken => "Something else has this uid. Choose another one.",
+        RefusedAction::NotOrderable => "What waits for the endpoint cannot be put in order now.",
+        RefusedAction::TooManyRevocations => {
             "As many tokens are ended before their time as can be remembered. Try again later."
         }
-        Refusal::Unsettled => "Others keep changing it. Try again.",
-        Refusal::NothingToDo => "The delivery has succeeded or was discarded already.",
-        Refusal::Limit => "A limit of the organization does not allow it.",
+        RefusedAction::Unsettled => "Others keep changing it. Try again.",
+        RefusedAction::NothingToDo => "The delivery has succeeded or was discarded already.",
+        RefusedAction::Limit => "A limit of the organization does not allow it.",
     }
 }
 
-fn refusal_in_spanish(refusal: Refusal) -> &'static str {
+fn refusal_in_spanish(refusal: RefusedAction) -> &'static str {
     match refusal {
-        Refusal::InFlight => "Se está haciendo un intento en este momento. Mire antes su resultado.",
-        Refusal::InOrder => "El endpoint recibe sus mensajes en orden, y este todavía espera su turno.",
-        Refusal::EndpointOff => "El endpoint está desactivado. Actívelo antes.",
-        Refusal::ForAnother => {
+        RefusedAction::InFlight => "Se está haciendo un intento en este momento. Mire antes su resultado.",
+        RefusedAction::InOrder => "El endpoint recibe sus mensajes en orden, y este todavía espera su turno.",
+        RefusedAction::EndpointOff => "El endpoint está desactivado. Actívelo antes.",
+        RefusedAction::ForAnother => {
             "El mensaje se envió con cabeceras propias a una sola dirección, y no va a otra."
         }
-        Refusal::NoPayload => "El contenido ya no se guarda.",
-        Refusal::TooManyResends => {
+        RefusedAction::NoPayload => "El contenido ya no se guarda.",
+        RefusedAction::TooManyResends => {
             "Se están reenviando muchos mensajes a mano. Inténtelo dentro de un momento."
         }
-        Refusal::Paused => {
+        RefusedAction::Paused => {
             "Ahora no se puede enviar nada: el servidor se está parando, o no puede escribir en su disco."
         }
-        Refusal::TurnedOff => "El endpoint se desactivó. Actívelo; eso también lo reanuda.",
-        Refusal::TooManyReplays => {
+        RefusedAction::TurnedOff => "El endpoint se desactivó. Actívelo; eso también lo reanuda.",
+        RefusedAction::TooManyReplays => {
             "Hay tantas repeticiones en marcha de la aplicación como se permite. Espere a que termine una."
         }
-        Refusal::TooManyEndpoints => "La aplicación tiene todos los endpoints que puede tener.",
-        Refusal::UidTaken => "Otra cosa tiene ese uid. Elija otro.",
-        Refusal::NotOrderable => "Lo que espera el endpoint no se puede ordenar ahora.",
-        Refusal::TooManyRevocations => {
+        RefusedAction::TooManyEndpoints => "La aplicación tiene todos los endpoints que puede tener.",
+        RefusedAction::UidTaken => "Otra cosa tiene ese uid. Elija otro.",
+        RefusedAction::NotOrderable => "Lo que espera el endpoint no se puede ordenar ahora.",
+        RefusedAction::TooManyRevocations => {
             "Hay tantos tokens anulados como se pueden recordar. Inténtelo más tarde."
         }
-        Refusal::Unsettled => "Otros lo están cambiando. Inténtelo de nuevo.",
-        Refusal::NothingToDo => "La entrega ya tuvo éxito o se descartó.",
-        Refusal::Limit => "Un límite de la organización no lo permite.",
+        RefusedAction::Unsettled => "Otros lo están cambiando. Inténtelo de nuevo.",
+        RefusedAction::NothingToDo => "La entrega ya tuvo éxito o se descartó.",
+        RefusedAction::Limit => "Un límite de la organización no lo permite.",
     }
 }

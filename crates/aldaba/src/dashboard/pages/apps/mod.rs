@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<PageRoute> {
     [list].into_iter().chain(new::routes()).collect()
 }
 
-struct Row {
+struct ApplicationRow {
     name: String,
     key: String,
     health: String,
@@ -44,7 +44,7 @@ struct Row {
 struct AppsPage {
     shell: Shell,
     t: &'static dyn AppsTexts,
-    rows: Vec<Row>,
+    rows: Vec<ApplicationRow>,
     pager: Pager,
     /// What was searched for.
     wanted: String,
@@ -84,7 +84,7 @@ async fn named(visit: &Visit, wanted: &str) -> Result<Vec<Application>, Fault> {
     }
 }
 
-async fn rows(visit: &Visit, t: &dyn AppsTexts, found: &[Application]) -> Result<Vec<Row>, Fault> {
+async fn rows(visit: &Visit, t: &dyn AppsTexts, found: &[Application]) -> Result<Vec<ApplicationRow>, Fault> {
     let (questions, format) = (visit.ask(), Format(visit.view.tongue));
     let states = <dyn StateTexts>::of(visit.view.tongue);
     let ids: Vec<_> = found.iter().map(|application| application.id).collect();
@@ -106,7 +106,7 @@ async fn rows(visit: &Visit, t: &dyn AppsTexts, found: &[Application]) -> Result
         let dead = dead.get(&application.id).copied().unwrap_or(0);
         let path = visit.to().app(application.id);
         let all = sum.successes + sum.failures;
-        Row {
+        ApplicationRow {
             name: link(&path, shown_name(application)),
             key: application.uid.clone().unwrap_or_else(|| application.id.to_string()),
             health: match failed {

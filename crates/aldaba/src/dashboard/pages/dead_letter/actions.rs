@@ -6,7 +6,7 @@ use crate::actions::{Discarding, discard_many, discard_one};
 use crate::api::{Access, DEFAULT_REPLAY_RATE};
 use crate::dashboard::answer::{html, see_other};
 use crate::dashboard::components::Done;
-use crate::dashboard::fault::{Fault, Refusal};
+use crate::dashboard::fault::{Fault, RefusedAction};
 use crate::dashboard::route::PageRoute;
 use crate::dashboard::shell::{Place, Shell};
 use crate::dashboard::texts::Format;
@@ -36,8 +36,8 @@ async fn discard(visit: Visit, form: Pairs) -> Result<Response, Fault> {
     match discard_one(&visit.api, &visit.caller, &app, (id, seq)).await? {
         Discarding::Discarded => Ok(see_other(&Done::Discarded.counted(&selected.path(), 1))),
         Discarding::Cancelled => Ok(see_other(&Done::Cancelled.at(&selected.path()))),
-        Discarding::InFlight => Err(Fault::Refused(Refusal::InFlight)),
-        Discarding::NothingToDo => Err(Fault::Refused(Refusal::NothingToDo)),
+        Discarding::InFlight => Err(Fault::Refused(RefusedAction::InFlight)),
+        Discarding::NothingToDo => Err(Fault::Refused(RefusedAction::NothingToDo)),
     }
 }
 

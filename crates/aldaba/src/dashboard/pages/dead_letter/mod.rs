@@ -38,7 +38,7 @@ struct Group {
     count: String,
 }
 
-struct Row {
+struct DeadRow {
     endpoint: String,
     message: String,
     event_type: String,
@@ -65,7 +65,7 @@ struct DeadLetterPage {
     total: String,
     is_empty: bool,
     groups: Vec<Group>,
-    rows: Vec<Row>,
+    rows: Vec<DeadRow>,
     selected: Selected,
     reasons: Vec<(&'static str, String, bool)>,
     may_manage: bool,
@@ -215,12 +215,12 @@ fn row(
     visit: &Visit,
     endpoints: &BTreeMap<aldaba_delivery::EndpointId, Endpoint>,
     delivery: &ExplainedDelivery,
-) -> Row {
+) -> DeadRow {
     let (view, status) = (&delivery.view, &delivery.view.status);
     let endpoint = endpoints.get(&status.endpoint);
     let message = visit.to().message(view.app, status.message);
     let can_retry = endpoint.is_some_and(|endpoint| !endpoint.deleted);
-    Row {
+    DeadRow {
         endpoint: match endpoint {
             Some(found) if !found.deleted => {
                 link(&visit.to().endpoint(found.app, found.id), &shown(endpoint))
