@@ -2,8 +2,8 @@
 
 use crate::run::{TaskResult, cargo, root, show};
 use crate::{
-    browser, contrib, documents, examples, licences, links, names, packaging, readme, recipes, sdks, sqlx, suites,
-    tools,
+    browser, contrib, documents, examples, licences, links, names, packaging, readme, recipes, sdks, sqlx,
+    suites, tools,
 };
 use std::path::PathBuf;
 use std::process::Command;

@@ -117,14 +117,16 @@ fn a_database_of_an_earlier_version_counts_what_waits() {
     let file = Connection::open(folder.path().join("aldaba.db")).unwrap();
     // The tables of later versions go, with their indexes.
     let later = "SELECT group_concat('DROP TABLE ' || name, ';') FROM sqlite_schema
-        WHERE type = 'table' AND (name LIKE 'mail%' OR name LIKE 'alert%')";
+        WHERE type = 'table' AND (name LIKE 'mail%' OR name LIKE '%alert%' OR name = 'erasure')";
     let drop_later: String = file.query_row(later, (), |row| row.get(0)).unwrap();
     let columns = ["no_answer", "status_1xx", "status_2xx", "status_3xx", "status_4xx", "status_5xx"];
     let columns = columns.iter().flat_map(|column| {
         ["endpoint_minute", "endpoint_hour"].map(|table| format!("ALTER TABLE {table} DROP COLUMN {column};"))
     });
     file.execute_batch(&format!(
-        "{drop_later}; DROP TABLE organization_minute; DROP TABLE organization_hour; DROP INDEX endpoint_given_up; {}
+        "{drop_later}; DROP TABLE organization_minute; DROP TABLE organization_hour; DROP INDEX endpoint_given_up;
+         DROP INDEX replay_of_application; DROP INDEX endpoint_certificate;
+         ALTER TABLE endpoint DROP COLUMN certificate_expires_at; {}
          DELETE FROM total WHERE name LIKE 'waiting%'; INSERT INTO total VALUES ('waiting', 1);
          PRAGMA user_version = 31;",
         columns.collect::<String>()

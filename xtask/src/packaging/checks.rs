@@ -8,7 +8,6 @@ use super::{VERSION, guide, installed, part, service};
 use crate::background::Folder;
 use crate::run::{TaskResult, read};
 use crate::tools;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 

@@ -570,6 +570,7 @@ CREATE INDEX mail_due ON mail (due_at, seq);
 CREATE INDEX mail_reader_waiting ON mail (org, reader, seq);
 CREATE INDEX mail_reader ON mail (reader, seq);
 CREATE INDEX mail_turn ON mail (org, due_at, seq);
+CREATE INDEX mail_of_application ON mail (app, seq);
 CREATE INDEX mail_message ON mail (message_id, seq) WHERE message_id IS NOT NULL;
 
 CREATE TABLE mail_count (

@@ -16,13 +16,15 @@ pub(super) fn plan(statement: &str) -> String {
 }
 
 /// Statements that may read a whole table, because it is small or all of it is wanted.
-const WHOLE_TABLES: [&str; 15] = [
+const WHOLE_TABLES: [&str; 16] = [
     // How many resolved alerts each organization has: all of an index that is bounded for each.
     "FROM alert WHERE resolved_at IS NOT NULL GROUP BY org",
     // A bounded part of an index, which is counted.
     "LIMIT ?2) AS held",
     "LIMIT ?3) AS scheduled",
     "FROM api_key ORDER BY id",
+    // One for each erasure of the last time.
+    "FROM erasure WHERE state = 0 ORDER BY id",
     // All of an index that has only these.
     "FROM endpoint WHERE health_status >= 1",
     "WHERE certificate_expires_at IS NOT NULL",

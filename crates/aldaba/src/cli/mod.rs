@@ -269,9 +269,9 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         use server_options::Error as Options;
         use {
-            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock, dashboard::Error as Dashboard,
-            erase::Error as Erase, export::Error as Export, health::Error as Health, mail::Error as Mail,
-            policy::Error as Policy, token::Error as Token,
+            alerts::Error as Alerts, backup::Error as Backup, clock::Error as Clock,
+            dashboard::Error as Dashboard, erase::Error as Erase, export::Error as Export,
+            health::Error as Health, mail::Error as Mail, policy::Error as Policy, token::Error as Token,
         };
         match self {
             Self::Config(_)

@@ -1,7 +1,7 @@
 //! Numbers for pages: of the last hours, and of what waits or has died. Counts have an upper limit.
 
 use super::{ApplicationQuestions, DeliveryQuestions, Error, Questions, distinct};
-use aldaba_delivery::{AppId, EndpointId, Timestamp};
+use aldaba_delivery::{AppId, EndpointId};
 use aldaba_store::{
     AttemptCounts, CountedSpans, DeadLetterGroups, DeadLetterOf, DeliveryStatus, Endpoint, EndpointCounts,
     Hour, Message, OrganizationCounts, OrganizationCountsQuery,

@@ -5,6 +5,7 @@ use super::cors;
 use super::forwarded::{Peer, TrustedProxies};
 use super::scheduling_delay::SchedulingDelay;
 use crate::api::{Code, Error, Routers};
+use crate::dashboard;
 use crate::metrics::{Metrics, Refusal};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -172,6 +173,11 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(path_and_query.ok()?);
     Uri::from_parts(parts).ok()
+}
+
+/// Pages limit by address who tries to log in.
+fn is_page(path: &str) -> bool {
+    path.starts_with(dashboard::ROOT)
 }
 
 #[cfg(test)]

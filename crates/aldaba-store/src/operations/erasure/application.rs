@@ -72,8 +72,7 @@ fn alerts(eraser: &mut Eraser<'_>) -> Result<usize> {
 }
 
 fn mails(eraser: &mut Eraser<'_>) -> Result<usize> {
-    let (org, app) = (eraser.erasure.org, eraser.erasure.app);
-    let removed = mail::remove_of_application(eraser.tx, org, app, ROWS_AT_ONCE)?;
+    let removed = mail::remove_of_application(eraser.tx, eraser.erasure.app, ROWS_AT_ONCE)?;
     eraser.erasure.removed.others += removed as u64;
     Ok(removed)
 }

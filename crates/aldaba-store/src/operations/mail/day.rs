@@ -18,8 +18,7 @@ statements! {
     COUNT_ONE = "INSERT INTO mail_day (day, address, count, last_at) VALUES (?1, ?2, 1, ?3)
         ON CONFLICT (day, address) DO UPDATE SET count = mail_day.count + 1, last_at = excluded.last_at";
     OLD = "SELECT day, address FROM mail_day WHERE day < ?1 ORDER BY day, address LIMIT ?2";
-    /// There are counts of two days.
-    FORGET = "DELETE FROM mail_day WHERE address = ?1";
+    DAY_AFTER = "SELECT day FROM mail_day WHERE day > ?1 ORDER BY day LIMIT 1";
     REMOVE = "DELETE FROM mail_day WHERE day = ?1 AND address = ?2";
 }
 
@@ -55,7 +54,12 @@ pub(crate) fn forget_counts(tx: &dyn Transaction, org: OrgId, app: AppId, addres
     for counted in
         [Counted::ReaderOf(org, &reader), Counted::Mailbox(&mailbox), Counted::ConfirmationsOf(app, &mailbox)]
     {
-        tx.execute(&FORGET, values![counted.key()])?;
+        // There are counts of few days.
+        let mut before = i64::MIN;
+        while let Some(day) = tx.one::<i64>(&DAY_AFTER, values![before])? {
+            tx.execute(&REMOVE, values![day, counted.key()])?;
+            before = day;
+        }
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ statements! {
     SET_DUE = "UPDATE mail SET due_at = ?2, attempts = attempts + ?3 WHERE seq = ?1";
     READDRESS = "UPDATE mail SET address = ?2, reader = ?3 WHERE seq = ?1 AND message_id IS NULL";
     ORG = "SELECT org FROM mail WHERE seq = ?1";
-    OF_APPLICATION = "SELECT seq FROM mail WHERE org = ?1 AND app = ?2 ORDER BY seq LIMIT ?3";
+    OF_APPLICATION = "SELECT seq FROM mail WHERE app = ?1 ORDER BY seq LIMIT ?2";
     REMOVE = "DELETE FROM mail WHERE seq = ?1";
 }
 
@@ -143,13 +143,8 @@ pub(super) fn sent(
 }
 
 /// Removes some of the mails about an application, and returns how many.
-pub(crate) fn remove_of_application(
-    tx: &dyn Transaction,
-    org: OrgId,
-    app: AppId,
-    limit: usize,
-) -> Result<usize> {
-    let found: Vec<MailNumber> = tx.all(&OF_APPLICATION, values![org, app, limit])?;
+pub(crate) fn remove_of_application(tx: &dyn Transaction, app: AppId, limit: usize) -> Result<usize> {
+    let found: Vec<MailNumber> = tx.all(&OF_APPLICATION, values![app, limit])?;
     remove(tx, &found)?;
     Ok(found.len())
 }

@@ -23,3 +23,6 @@ CREATE INDEX erasure_ended ON erasure (updated_at, id) WHERE state > 0;
 
 -- All replays of an application.
 CREATE INDEX replay_of_application ON replay (app, id);
+
+-- All mails of an application.
+CREATE INDEX mail_of_application ON mail (app);

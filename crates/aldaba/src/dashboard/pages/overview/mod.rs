@@ -141,7 +141,8 @@ async fn attention(visit: &Visit, t: &dyn OverviewTexts) -> Result<Vec<Attention
 fn of_alert(visit: &Visit, alert: &Alert) -> Attention {
     let texts = alert.rule.texts(visit.view.tongue.language());
     let shared = |text: &str| visit.view.tongue.shared(text);
-    let limits = visit.api.engine.alert_rules().limits(alert.rule);
+    let rules = visit.api.engine.alert_settings().rules;
+    let limits = rules.limits(alert.rule);
     let value = limits.map(|limits| format!(" ({})", texts.value(Some(alert.value), &limits)));
     let title = format!("{}{}", shared(texts.title()), shared(&value.unwrap_or_default()));
     Attention {
