@@ -35,7 +35,7 @@ pub(crate) fn newest(reading: &dyn Reading, app: AppId) -> Result<Option<Message
 pub(crate) fn page(reading: &dyn Reading, slice: &Slice<'_>, query: &ExportQuery) -> Result<ExportPage> {
     let is_deleted =
         application::version(reading, query.app)?.is_none() || erasure::is_running_for(reading, query.app)?;
-    let mut page = Page { reading, query, items: Vec::new(), bytes: 0 };
+    let mut page = ExportSlice { reading, query, items: Vec::new(), bytes: 0 };
     let mut cursor = Some(query.from);
     // The walk always comes forward, or a slow machine would never come to an end.
     while let Some(from) = cursor {
@@ -47,14 +47,14 @@ pub(crate) fn page(reading: &dyn Reading, slice: &Slice<'_>, query: &ExportQuery
     Ok(ExportPage { items: page.items, next: cursor, is_deleted })
 }
 
-struct Page<'a> {
+struct ExportSlice<'a> {
     reading: &'a dyn Reading,
     query: &'a ExportQuery,
     items: Vec<Exported>,
     bytes: usize,
 }
 
-impl Page<'_> {
+impl ExportSlice<'_> {
     fn is_full(&self) -> bool {
         self.bytes >= self.query.bytes || self.items.len() >= MAX_ROWS
     }

@@ -1,5 +1,9 @@
 //! Applications: the senders, each with endpoints and messages of its own.
 
+mod exports;
+
+pub use exports::*;
+
 use crate::call::Call;
 use crate::listing::{Listing, Ordered};
 use crate::{Client, Error};
