@@ -140,6 +140,9 @@ fn collect(folder: &Path, tests: &mut BTreeSet<String>) -> TaskResult {
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             tests.extend(tests_in(&text));
+        } else if name.starts_with("test_") && name.ends_with(".py") {
+            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            tests.extend(tests_in_python(&text));
         }
     }
     Ok(())
@@ -165,6 +168,12 @@ fn tests_in(text: &str) -> Vec<String> {
         }
     }
     names
+}
+
+/// Methods whose name has an id after `test_`; their names without that.
+fn tests_in_python(text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("def test_")?.split('(').next());
+    names.filter(|name| !ids(name).is_empty()).map(str::to_owned).collect()
 }
 
 /// The name in `fn name(` and `async fn name(`.
@@ -206,7 +215,7 @@ fn is_id(word: &str, letter: fn(&char) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DOCUMENTS, DocumentsPage, compare, ids, tests_in};
+    use super::{DOCUMENTS, DocumentsPage, compare, ids, tests_in, tests_in_python};
     use std::collections::BTreeSet;
     use std::fmt::Write;
 
@@ -302,5 +311,11 @@ mod tests {
         assert!(gained.starts_with("A6 has a test and is listed as not built"), "{gained}");
         let part = format!("{page}\n## Not built yet\n| A6 | part | no dashboard |");
         assert_eq!(problems(&part, &tests), "");
+    }
+
+    #[test]
+    fn methods_of_browser_tests_count_by_their_id() {
+        let text = "class Journeys:\n    def test_d5_resumed(self):\n    def test_plain(self):\n    def d4_no_test(self):";
+        assert_eq!(tests_in_python(text), ["d5_resumed"]);
     }
 }

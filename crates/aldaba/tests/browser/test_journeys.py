@@ -56,7 +56,7 @@ class Journeys(Stage):
         self.assertIn("invoice", page.evaluate("String(getSelection())"))
         self.assertTrue(page.locator(".destination details").first.evaluate("details => details.open"))
 
-    def test_a_failed_endpoint_is_seen_on_the_overview_and_resumed(self):
+    def test_d5_a_failed_endpoint_is_seen_on_the_overview_and_resumed(self):
         app = self.api.application("Resumed")
         self.receiver.paths["/resumed"] = 503
         endpoint = self.api.endpoint(
@@ -79,7 +79,7 @@ class Journeys(Stage):
             lambda answer: any(attempt["status"] == 0 for attempt in answer["data"]),
         )
 
-    def test_dead_deliveries_are_retried_one_by_one_and_all_and_discarded(self):
+    def test_e8_dead_deliveries_are_retried_one_by_one_and_all_and_discarded(self):
         app = self.api.application("Dead")
         self.receiver.paths["/dead"] = 400
         endpoint = self.api.endpoint(app, self.receiver.url("/dead"), name="Bookkeeping", policy="public-api")
