@@ -234,6 +234,36 @@ fn a_hangup_applies_what_can_change_and_names_what_needs_a_restart() {
 }
 
 #[test]
+fn a_hangup_that_removes_a_proxy_or_names_other_headers_applies_to_the_connections_that_are_open() {
+    let trusting = "trusted_proxies = '127.0.0.0/8'\n";
+    let reloaded = Reloaded::start(trusting);
+    let token = token(&reloaded.manager.at("data"));
+    let mut client = Client::connect(reloaded.server.address, &token).expect("it accepts");
+    let app = client.post("/app", None, r#"{"name": "a"}"#).expect("an answer").body["id"].clone();
+    let path = format!("/api/v1/auth/app-portal-access/{}", app.as_str().expect("an id"));
+    let headers = format!(
+        "authorization: Bearer {token}\r\ncontent-type: application/json\r\nx-forwarded-for: 192.0.2.1\r\n\
+         x-forwarded-host: a.example\r\nforwarded: for=192.0.2.1;host=b.example\r\n"
+    );
+    // All over one connection.
+    let mut base = || {
+        let answer = client.post_inbound(&path, &headers, "{}").expect("the connection is open");
+        let url = answer.body["url"].as_str().expect("a URL").to_owned();
+        url.split_once("/portal#").expect("a link").0.to_owned()
+    };
+    assert_eq!(base(), "http://a.example");
+    let applied = "settings were read again; applied: ";
+    let status = reloaded.reload(&format!("{trusting}proxy_headers = 'forwarded'\n"));
+    assert_eq!(status, format!("{applied}proxy_headers"));
+    assert_eq!(base(), "http://b.example");
+    assert_eq!(reloaded.reload(""), format!("{applied}proxy_headers, trusted_proxies"));
+    assert_eq!(base(), "http://aldaba", "the host of the request");
+    assert_eq!(reloaded.reload(trusting), format!("{applied}trusted_proxies"));
+    assert_eq!(base(), "http://a.example");
+    assert_eq!(reloaded.server.stop(), Some(0));
+}
+
+#[test]
 fn an_invalid_file_changes_nothing_and_the_error_names_the_field() {
     let reloaded = Reloaded::start("alert_rules = 'queue-length > 500'\n");
     let token = token(&reloaded.manager.at("data"));

@@ -193,6 +193,14 @@ fn wrong_files_stop_the_start_with_the_setting_the_file_and_what_to_do() {
     std::fs::write(stage.at("key.pem"), "nothing").expect("a file");
     assert!(run(&files).contains(&format!("tls_key: {key} holds no private key; expected")));
     std::fs::remove_file(stage.at("key.pem")).expect("it was there");
+    let pipe = Command::new("mkfifo").arg(stage.at("key.pem")).status();
+    assert!(pipe.expect("mkfifo runs").success());
+    let error = run(&files);
+    assert!(
+        error.contains(&format!("tls_key: {key} is not a regular file; name a file with PEM")),
+        "{error}"
+    );
+    std::fs::remove_file(stage.at("key.pem")).expect("it was there");
     let error = run(&files);
     assert!(error.contains(&format!("tls_key: cannot read {key}: No such file")), "{error}");
     assert!(!stage.data().exists(), "nothing is made");

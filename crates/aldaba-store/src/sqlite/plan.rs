@@ -16,7 +16,12 @@ pub(super) fn plan(statement: &str) -> String {
 }
 
 /// Statements that may read a whole table, because it is small or all of it is wanted.
-const WHOLE_TABLES: [&str; 16] = [
+const WHOLE_TABLES: [&str; 19] = [
+    // A bounded part of an index, which is counted.
+    "LIMIT ?2) AS dead",
+    "LIMIT ?2) AS waiting",
+    // A bounded number of them.
+    "AS newest GROUP BY app, endpoint, reason",
     // How many resolved alerts each organization has: all of an index that is bounded for each.
     "FROM alert WHERE resolved_at IS NOT NULL GROUP BY org",
     // A bounded part of an index, which is counted.
@@ -39,8 +44,14 @@ const WHOLE_TABLES: [&str; 16] = [
     "FROM message_count WHERE day <",
     "FROM replay WHERE state = 0",
 ];
-/// Statements that sort a few rows: the attempts of one message, and what one key finds.
-const SORTED: [&str; 2] = ["FROM attempt WHERE message = ?4 AND id", "GROUP BY endpoint, minute / 60"];
+/// Statements that sort a few rows: the attempts of one message, what one key finds, the minutes of a day, and a bounded number
+/// of the newest dead letters.
+const SORTED: [&str; 4] = [
+    "FROM attempt WHERE message = ?4 AND id",
+    "GROUP BY endpoint, minute / 60",
+    "GROUP BY minute / 60 ORDER BY minute / 60",
+    "AS newest GROUP BY app, endpoint, reason",
+];
 
 #[test]
 fn every_statement_of_the_operations_searches_an_index_without_sorting() {

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The name of the database in a backup, as in a data folder.
@@ -41,6 +41,12 @@ pub(crate) enum BackupError {
     Inside { target: PathBuf },
     #[error("cannot make the backup {}: {source}. Nothing is left of it", target.display())]
     Target { target: PathBuf, source: io::Error },
+    #[error(
+        "{} exists already, and is not what a backup has left: name another folder for the backup, or move that one away. Nothing \
+         was changed",
+        folder.display()
+    )]
+    Foreign { folder: PathBuf },
     #[error("another backup is being written to {}: wait for it, or name another folder", target.display())]
     InUse { target: PathBuf },
     #[error(
@@ -179,6 +185,9 @@ fn parent(target: &Path) -> &Path {
     target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// A file in the folder of a backup that is not finished.
+const MARK: &str = ".aldaba-unfinished-backup";
+
 /// The folder of a backup that is not finished. Dropped, it is removed with all that is in it.
 struct Unfinished {
     /// Empty: it has the name of the backup now.
@@ -196,19 +205,25 @@ impl Unfinished {
         let path = parent(target).join(unfinished);
         for _ in 0..TRIES {
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => {}
+                Ok(()) => {
+                    let lock = File::open(&path).map_err(failed)?;
+                    if lock.try_lock().is_err() {
+                        break;
+                    }
+                    File::create_new(path.join(MARK)).map_err(failed)?;
+                    return Ok(Self { path, _lock: lock });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
             }
+            if !is_of_a_backup(&path).map_err(failed)? {
+                return Err(BackupError::Foreign { folder: path });
+            }
             let lock = File::open(&path).map_err(failed)?;
             if lock.try_lock().is_err() {
-                return Err(BackupError::InUse { target: target.to_owned() });
+                break;
             }
             // What a backup has left that was killed.
-            let is_empty = std::fs::read_dir(&path).map_err(failed)?.next().is_none();
-            if is_empty {
-                return Ok(Self { path, _lock: lock });
-            }
             std::fs::remove_dir_all(&path).map_err(failed)?;
         }
         Err(BackupError::InUse { target: target.to_owned() })
@@ -217,6 +232,7 @@ impl Unfinished {
     /// Gives the backup its name.
     fn finish(mut self, target: &Path) -> Result<(), BackupError> {
         let failed = |source| BackupError::of_target(target, source);
+        std::fs::remove_file(self.path.join(MARK)).map_err(failed)?;
         File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
         match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
             Ok(()) => {}
@@ -231,6 +247,23 @@ impl Unfinished {
         self.path = PathBuf::new();
         File::open(parent(target)).and_then(|folder| folder.sync_all()).map_err(failed)
     }
+}
+
+/// Whether a folder is what a backup has left: only that is removed. A folder of somebody else, or a link, is not.
+fn is_of_a_backup(path: &Path) -> io::Result<bool> {
+    let folder = path.symlink_metadata()?;
+    if !folder.is_dir() || folder.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(false);
+    }
+    let mut is_empty = true;
+    for entry in std::fs::read_dir(path)? {
+        if entry?.file_name() == MARK {
+            return Ok(true);
+        }
+        is_empty = false;
+    }
+    // One that was killed before it could mark its folder.
+    Ok(is_empty && folder.mode() & 0o777 == 0o700)
 }
 
 impl Drop for Unfinished {

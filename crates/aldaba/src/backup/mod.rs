@@ -8,4 +8,5 @@ mod restore;
 
 pub(crate) use keys::KeyPlace;
 pub(crate) use make::{BackupError, BackupOptions, Made, make};
+pub(crate) use manifest::MANIFEST;
 pub(crate) use restore::{Report, RestoreError, check, restore};

@@ -80,7 +80,14 @@ pub(crate) fn run(command: &BackupCommand, config: &Config) -> Result<(), Error>
     if shows_progress && !matches!(made, Err(BackupError::NotInstalled(_))) {
         let _ = write!(std::io::stderr(), "\r                              \r");
     }
-    write!(std::io::stdout(), "{}", report(&made?, config))?;
+    let made = made?;
+    write!(std::io::stdout(), "{}", report(&made, config))?;
+    if made.manifest.keys.encryption == KeyPlace::Elsewhere {
+        eprintln!(
+            "warning: the encryption key was found neither in the data folder nor in the settings of this command. Without it nobody \
+             can restore this backup: run the command with the server's settings, or make sure that you have the key"
+        );
+    }
     Ok(())
 }
 

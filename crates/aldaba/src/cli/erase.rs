@@ -3,7 +3,8 @@
 use crate::cli::server_client::{ServerClient, ServerError};
 use crate::cli::server_options::{self, ServerOptions};
 use crate::config::Config;
-use aldaba_client::{BackgroundTask, ErasureCount, TaskStatus};
+use aldaba_client::{BackgroundTask, ErasureCount, Error as ClientError, TaskStatus};
+use aldaba_delivery::AppId;
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,7 +51,8 @@ pub(crate) fn run(
     let server = command.server_options.server(variables, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let app = server.client().app(&command.app);
+        // Another application may get the uid while the user reads: what is counted is erased.
+        let app = server.client().app(server.call(id_of(&server, &command.app)).await?);
         if command.dry_run || !command.yes {
             let count = server.call(app.count_erase()).await?;
             println!("{}", shown(&command.app, &count));
@@ -72,6 +74,15 @@ pub(crate) fn run(
         );
         Ok(())
     })
+}
+
+/// The id of an application. A deleted one is found by its id only, which stays its own.
+async fn id_of(server: &ServerClient, app: &str) -> Result<String, ClientError> {
+    match server.client().app(app).get().await {
+        Ok(found) => Ok(found.id),
+        Err(ClientError::Api { status: 404, .. }) if app.parse::<AppId>().is_ok() => Ok(app.to_owned()),
+        Err(error) => Err(error),
+    }
 }
 
 fn shown(app: &str, count: &ErasureCount) -> String {

@@ -4,10 +4,13 @@ use crate::cli::server_client::ServerError;
 use crate::cli::server_options::{self, ServerOptions};
 use crate::config::Config;
 use aldaba_client::{Export, ExportOptions};
+use aldaba_engine::{Entropy, SystemEntropy};
 use clap::Args;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -44,11 +47,11 @@ pub(crate) enum Error {
     #[error("--output {}: the file exists already; choose another name", file.display())]
     Exists { file: PathBuf },
     #[error("cannot write {}: {source}", file.display())]
-    File { file: PathBuf, source: std::io::Error },
-    #[error("{0}. What was written until then is incomplete: {1}")]
+    File { file: PathBuf, source: io::Error },
+    #[error("{0}. The export is incomplete: {1}")]
     CutOff(ServerError, String),
     #[error("{0}")]
-    System(#[from] std::io::Error),
+    System(#[from] io::Error),
 }
 
 pub(crate) fn run(
@@ -56,7 +59,8 @@ pub(crate) fn run(
     config: &Config,
     variables: &BTreeMap<String, String>,
 ) -> Result<(), Error> {
-    if let Some(file) = command.output.as_ref().filter(|file| file.exists()) {
+    // A link that leads nowhere is in the way, too.
+    if let Some(file) = command.output.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
         return Err(Error::Exists { file: file.clone() });
     }
     let server = command.server_options.server(variables, config)?;
@@ -77,7 +81,7 @@ pub(crate) fn run(
                     progress.line(line.len());
                 }
                 Ok(None) => break,
-                Err(error) => return Err(Error::CutOff(error, target.kept())),
+                Err(error) => return Err(Error::CutOff(error, target.left())),
             }
         }
         drop::<Export>(export);
@@ -89,62 +93,118 @@ pub(crate) fn run(
 
 /// Where the lines go.
 enum Target {
-    Output(BufWriter<std::io::Stdout>),
-    File { file: BufWriter<File>, part: PathBuf, name: PathBuf },
+    Output(BufWriter<io::Stdout>),
+    File(Unfinished),
 }
 
 impl Target {
     fn open(name: Option<PathBuf>) -> Result<Self, Error> {
-        let Some(name) = name else { return Ok(Self::Output(BufWriter::new(std::io::stdout()))) };
-        let part = part_of(&name);
-        // It holds a customer's data: nobody else reads it. What an export before has left is replaced.
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part);
-        let file = opened.map_err(|source| Error::File { file: part.clone(), source })?;
-        Ok(Self::File { file: BufWriter::new(file), part, name })
+        match name {
+            None => Ok(Self::Output(BufWriter::new(io::stdout()))),
+            Some(name) => Ok(Self::File(Unfinished::make(name)?)),
+        }
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
-        let written = match self {
-            Self::Output(out) => out.write_all(line).and_then(|()| out.write_all(b"\n")),
-            Self::File { file, .. } => file.write_all(line).and_then(|()| file.write_all(b"\n")),
-        };
-        written.map_err(|source| self.failed(source))
-    }
-
-    fn failed(&self, source: std::io::Error) -> Error {
         match self {
-            Self::Output(_) => Error::System(source),
-            Self::File { part, .. } => Error::File { file: part.clone(), source },
+            Self::Output(out) => out.write_all(line).and_then(|()| out.write_all(b"\n"))?,
+            Self::File(Unfinished { file, name, .. }) => file
+                .write_all(line)
+                .and_then(|()| file.write_all(b"\n"))
+                .map_err(|source| failed(name, source))?,
         }
+        Ok(())
     }
 
     /// What is left of an export that was cut off.
-    fn kept(&self) -> String {
+    fn left(&self) -> String {
         match self {
             Self::Output(_) => "it has no line with the type `summary`".into(),
-            Self::File { part, .. } => format!("{} has no line with the type `summary`", part.display()),
+            Self::File(Unfinished { name, .. }) => format!("{} was not written", name.display()),
         }
     }
 
-    /// Gives the file its name, once all of it is on disk.
-    fn finish(mut self) -> Result<String, Error> {
-        let done = match &mut self {
-            Self::Output(out) => out.flush().map(|()| "standard output".to_owned()),
-            Self::File { file, part, name } => file
-                .flush()
-                .and_then(|()| file.get_ref().sync_all())
-                .and_then(|()| std::fs::hard_link(&part, &name))
-                .and_then(|()| std::fs::remove_file(&part))
-                .map(|()| name.display().to_string()),
-        };
-        done.map_err(|source| self.failed(source))
+    fn finish(self) -> Result<String, Error> {
+        match self {
+            Self::Output(mut out) => {
+                out.flush()?;
+                Ok("standard output".into())
+            }
+            Self::File(unfinished) => unfinished.finish(),
+        }
     }
 }
 
-fn part_of(name: &Path) -> PathBuf {
-    let mut part = name.as_os_str().to_owned();
-    part.push(".part");
-    part.into()
+fn failed(name: &Path, source: io::Error) -> Error {
+    Error::File { file: name.to_owned(), source }
+}
+
+/// A file that is not complete. It has a name that nobody else uses.
+struct Unfinished {
+    file: BufWriter<File>,
+    part: Part,
+    name: PathBuf,
+}
+
+/// The name of what is not complete. Dropped, it is removed.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // After a rename it is gone.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Unfinished {
+    fn make(name: PathBuf) -> Result<Self, Error> {
+        let is_folder = name.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let Some(file_name) = name.file_name().filter(|_| !is_folder) else {
+            return Err(failed(&name, io::ErrorKind::InvalidInput.into()));
+        };
+        let chance = u64::from_le_bytes((&SystemEntropy::new() as &dyn Entropy).bytes());
+        let mut part = OsString::from(".");
+        part.push(file_name);
+        part.push(format!(".{chance:016x}.part"));
+        let path = folder_of(&name).join(part);
+        // It holds a customer's data: nobody else reads it. A file or a link that has the name is not touched.
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = BufWriter::new(opened.map_err(|source| failed(&name, source))?);
+        Ok(Self { file, part: Part(path), name })
+    }
+
+    /// Gives the file its name, once all of it is on disk.
+    fn finish(self) -> Result<String, Error> {
+        let Self { mut file, part, name } = self;
+        let done = file
+            .flush()
+            .and_then(|()| file.get_ref().sync_all())
+            .and_then(|()| publish(&part.0, &name))
+            .and_then(|()| {
+                drop(part);
+                File::open(folder_of(&name))?.sync_all()
+            });
+        match done {
+            Ok(()) => Ok(name.display().to_string()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Exists { file: name }),
+            Err(source) => Err(failed(&name, source)),
+        }
+    }
+}
+
+/// Gives the complete file its name. A file that has the name meanwhile stays.
+fn publish(part: &Path, name: &Path) -> io::Result<()> {
+    match std::fs::hard_link(part, name) {
+        // Some file systems have no hard links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Ok(renameat_with(CWD, part, CWD, name, RenameFlags::NOREPLACE)?)
+        }
+        linked => linked,
+    }
+}
+
+fn folder_of(name: &Path) -> &Path {
+    name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Says on standard error how far the export is.

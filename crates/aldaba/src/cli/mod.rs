@@ -116,7 +116,7 @@ enum Command {
     Export(ExportCommand),
     /// Remove everything that is stored of an application, for good
     Erase(EraseCommand),
-    /// Show whether a running server accepts and delivers messages: exit code 0, or 1 with what is wrong
+    /// Show whether a running server accepts and delivers messages: exit code 0, 1 with what is wrong, or 69 where none runs
     Health(HealthOptions),
 }
 
@@ -296,13 +296,13 @@ impl Error {
             Self::Restore(error) if error.is_of_backup() => ExitCode::from(EXIT_DATA),
             Self::Policy(Policy::Data { .. }) => ExitCode::from(EXIT_DATA),
             Self::Mail(Mail::Failure(_)) | Self::Export(Export::CutOff(..)) => ExitCode::from(EXIT_SERVER),
-            Self::Policy(Policy::Server(error))
-            | Self::Token(Token::Server(error))
-            | Self::Alerts(Alerts::Server(error))
-            | Self::Export(Export::Server(error))
-            | Self::Erase(Erase::Server(error))
-            | Self::Clock(Clock::Server(error))
-            | Self::Health(Health::Server(error))
+            Self::Policy(Policy::Server(error) | Policy::Options(Options::Server(error)))
+            | Self::Token(Token::Server(error) | Token::Options(Options::Server(error)))
+            | Self::Alerts(Alerts::Server(error) | Alerts::Options(Options::Server(error)))
+            | Self::Export(Export::Server(error) | Export::Options(Options::Server(error)))
+            | Self::Erase(Erase::Server(error) | Erase::Options(Options::Server(error)))
+            | Self::Clock(Clock::Server(error) | Clock::Options(Options::Server(error)))
+            | Self::Health(Health::Server(error) | Health::Options(Options::Server(error)))
                 if !error.is_refusal() =>
             {
                 ExitCode::from(EXIT_SERVER)

@@ -34,6 +34,10 @@ pub(crate) enum ServerError {
          `aldaba serve --data {folder}` starts it, and --url names another address"
     )]
     NotRunning { folder: String, url: String, why: String },
+    #[error(
+        "no server runs on the data folder {folder}. `aldaba serve --data {folder}` starts one, and --url names another server"
+    )]
+    NoServer { folder: String },
     #[error("the server at {url} does not take the token; `aldaba token create` prints one")]
     Token { url: String },
     #[error("{url} answers with {status}, and not as Aldaba would")]

@@ -8,9 +8,10 @@ use crate::{JwtSecret, keys, token};
 use aldaba_delivery::OrgId;
 use aldaba_engine::wire::read_roots;
 use aldaba_engine::{Clock, DataFolder, FolderError, SystemClock, SystemEntropy, default_organization};
-use aldaba_store::{OpenError, Store};
+use aldaba_store::{FolderState, OpenError, Store};
 use clap::Args;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub(crate) enum Error {
     Usage(String),
     #[error("there is no token: give one with ALDABA_TOKEN or --token; `aldaba token create` prints one")]
     NoToken,
+    #[error("cannot look into the data folder {folder}: {source}. Run the command as the user of the server")]
+    Look { folder: String, source: io::Error },
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
@@ -105,17 +108,19 @@ impl ServerOptions {
         variables: &BTreeMap<String, String>,
         config: &Config,
     ) -> Result<ServerClient, Error> {
-        let url = given_url(self.url, variables).unwrap_or_else(|| local_url(config));
-        let url = checked(&url)?;
-        let token = match self.token.or_else(|| variable(variables, TOKEN_VARIABLE)) {
-            Some(token) => token,
+        let url = given_url(self.url, variables).map(|url| checked(&url)).transpose()?;
+        let token = self.token.or_else(|| variable(variables, TOKEN_VARIABLE));
+        let has_secret = || installation::check_secret(config).is_ok();
+        match (url, token) {
+            (Some(url), Some(token)) => client(url, &token, config, None),
+            (None, Some(token)) => client(checked(&local_url(config))?, &token, config, None),
             // No other machine receives a token unless the user gives it one.
-            None if is_local(&url) && installation::check_secret(config).is_ok() => {
-                command_token(config, self.org)?
+            (Some(url), None) if is_local(&url) && has_secret() => {
+                client(url, &command_token(config, self.org)?, config, None)
             }
-            None => return Err(Error::NoToken),
-        };
-        client(url, &token, config, None)
+            (None, None) if has_secret() => server_of_folder(config, self.org),
+            (_, None) => Err(Error::NoToken),
+        }
     }
 }
 
@@ -160,15 +165,14 @@ pub(crate) fn without_token(
 ) -> Result<ServerClient, Error> {
     match given_url(url, variables) {
         Some(url) => client(checked(&url)?, NO_TOKEN, config, None),
-        None => client(checked(&local_url(config))?, NO_TOKEN, config, Some(full_path(config.data()))),
+        None => client(folder_url(config)?, NO_TOKEN, config, Some(full_path(config.data()))),
     }
 }
 
 /// The server that locks the data folder, by the folder's record.
 pub(crate) fn server_of_folder(config: &Config, org: OrgId) -> Result<ServerClient, Error> {
     installation::check_database(config)?;
-    let url = api_url(&local_url(config)).map_err(Error::Usage)?;
-    client(url, &command_token(config, org)?, config, Some(full_path(config.data())))
+    client(folder_url(config)?, &command_token(config, org)?, config, Some(full_path(config.data())))
 }
 
 fn given_url(option: Option<String>, variables: &BTreeMap<String, String>) -> Option<String> {
@@ -177,6 +181,21 @@ fn given_url(option: Option<String>, variables: &BTreeMap<String, String>) -> Op
 
 fn checked(url: &str) -> Result<Url, Error> {
     api_url(url).map_err(|expected| Error::Usage(format!("--url {url}: {expected}")))
+}
+
+/// The address of the server that holds the data folder. Without one, what the folder has recorded, or the settings say, may be
+/// the address of another folder's server; and that takes the tokens of a folder that was copied from its own.
+fn folder_url(config: &Config) -> Result<Url, Error> {
+    let folder = full_path(config.data());
+    let is_held = match FolderState::of(config.data()) {
+        Ok(state) => state.is_locked && DataFolder::at(config.data()).address().is_some(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(source) => return Err(Error::Look { folder, source }),
+    };
+    if !is_held {
+        return Err(ServerError::NoServer { folder }.into());
+    }
+    checked(&local_url(config))
 }
 
 /// The last address of the data folder's server, or its default.

@@ -46,10 +46,15 @@ pub(crate) async fn run(
     let failed = |source| Error::Write { file: file.clone(), source };
     // Its owner alone may read it, and nothing is overwritten.
     let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-    open.and_then(|mut open| open.write_all(&archive).and_then(|()| open.sync_all())).map_err(failed)?;
+    let mut open = open.map_err(failed)?;
+    if let Err(source) = open.write_all(&archive).and_then(|()| open.sync_all()) {
+        // A part of an archive looks like one.
+        let _ = std::fs::remove_file(&file);
+        return Err(failed(source));
+    }
     writeln!(
         io::stdout(),
-        "Wrote {}. It has no secrets and no payloads; look through it before you send it.",
+        "Wrote {}. Payloads and secrets are not inside. A log can name hosts and addresses: read it before you send it.",
         full_path(&file)
     )?;
     Ok(())

@@ -66,6 +66,7 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     /// The networks of proxies whose headers about their clients are believed.
     pub trusted_proxies: Vec<IpNet>,
+    pub proxy_headers: ProxyHeaders,
     pub allow_networks: Vec<IpNet>,
     pub egress_proxy: Option<EgressProxy>,
     /// Certificates that are trusted besides the public ones, as PEM.
@@ -142,6 +143,16 @@ pub enum LogFormat {
     Json,
 }
 
+/// In which headers trusted proxies say who their client is. The others are ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyHeaders {
+    /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+    #[default]
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
 /// A value that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T>(pub T);
@@ -165,6 +176,7 @@ impl Default for Config {
             tls_certificate: None,
             tls_key: None,
             trusted_proxies: Vec::new(),
+            proxy_headers: ProxyHeaders::XForwarded,
             allow_networks: Vec::new(),
             egress_proxy: None,
             ca_file: None,

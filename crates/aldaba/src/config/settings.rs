@@ -4,7 +4,7 @@ use super::values::{
     LOG_WORDS, address, api_url, days, encryption_key, is_log_filter, is_service_name, networks, sender,
     size, unresolved,
 };
-use super::{Config, LogFormat, PREFIX, Secret, UnknownFields};
+use super::{Config, LogFormat, PREFIX, ProxyHeaders, Secret, UnknownFields};
 use crate::JwtSecret;
 use crate::api::nearest;
 use crate::mail::SmtpUrl;
@@ -189,12 +189,29 @@ pub const SETTINGS: &[Setting] = &[
         "trusted_proxies",
         "",
         "networks separated by commas, such as 10.1.0.0/16,::1/128",
-        "Networks of proxies in front of this server. Only of them `Forwarded` or `X-Forwarded-For`, `-Proto` and `-Host` are believed \
+        "Networks of proxies in front of this server. Only of them the headers of `proxy_headers` are believed \
          ([tls.md](tls.md#behind-a-proxy)), and `connections_per_address` counts the requests of their clients instead of their connections. \
          Unset: none.",
         |c, v| networks(v).map(|networks| c.trusted_proxies = networks),
     )
     .reloaded(),
+    text(
+        "proxy_headers",
+        "x-forwarded",
+        "x-forwarded or forwarded",
+        "The headers in which trusted proxies name their client: `x-forwarded` for `X-Forwarded-For`, `-Proto` and `-Host`, \
+         `forwarded` for `Forwarded` (RFC 7239). The other kind is ignored.",
+        |c, v| {
+            c.proxy_headers = match v {
+                "x-forwarded" => ProxyHeaders::XForwarded,
+                "forwarded" => ProxyHeaders::Forwarded,
+                _ => return None,
+            };
+            Some(())
+        },
+    )
+    .reloaded()
+    .knowing(&["x-forwarded", "forwarded"]),
     text(
         "metrics_listen",
         "",

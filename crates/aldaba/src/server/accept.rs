@@ -149,8 +149,8 @@ async fn accept(
             }
         };
         let has_tls = server.tls.is_some();
-        let peer = Peer { address: peer.ip(), tls: has_tls, is_proxy: server.proxies.trusts(peer.ip()) };
-        match slots.table().register(peer.address, peer.is_proxy) {
+        let peer = Peer { address: peer.ip(), tls: has_tls };
+        match slots.table().register(peer.address, server.proxies.trusts(peer.address)) {
             Err(TooManyConnections) => {
                 server.requests.count_busy();
                 drop(tokio::spawn(reject(stream, pending, RejectReason::Address, has_tls)));

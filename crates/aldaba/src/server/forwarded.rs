@@ -3,6 +3,7 @@
 //! A proxy appends to what it has received, so the last entry is the nearest. From there, entries of trusted proxies are
 //! passed over; the first other address is the client. What stands before it, anybody can have written.
 
+use crate::config::ProxyHeaders;
 use http::header::FORWARDED;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName};
@@ -16,15 +17,22 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// The networks of the setting `trusted_proxies`. Clones share them.
+/// The proxies that are trusted now, and by which headers. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TrustedProxies(Arc<ProxyNetworks>);
+pub(crate) struct TrustedProxies(Arc<LiveProxies>);
 
 #[derive(Debug, Default)]
-struct ProxyNetworks {
-    networks: RwLock<Vec<IpNet>>,
-    /// The log has said that the two kinds of headers disagree.
-    warned: AtomicBool,
+struct LiveProxies {
+    /// Whether there are any. Each request asks; without proxies it takes no lock.
+    any: AtomicBool,
+    settings: RwLock<ProxySettings>,
+}
+
+/// The settings `trusted_proxies` and `proxy_headers`.
+#[derive(Debug, Default)]
+struct ProxySettings {
+    networks: Vec<IpNet>,
+    headers: ProxyHeaders,
 }
 
 /// The other side of a connection.
@@ -32,8 +40,6 @@ struct ProxyNetworks {
 pub(super) struct Peer {
     pub(super) address: IpAddr,
     pub(super) tls: bool,
-    /// Its headers about its clients are believed.
-    pub(super) is_proxy: bool,
 }
 
 /// Where a request comes from, as an extension of it. A request without one came over a connection without TLS, and not
@@ -47,50 +53,52 @@ pub(crate) struct RequestOrigin {
 }
 
 impl TrustedProxies {
-    pub(crate) fn new(networks: Vec<IpNet>) -> Self {
+    pub(crate) fn new(networks: Vec<IpNet>, headers: ProxyHeaders) -> Self {
         let proxies = Self::default();
-        proxies.set(networks);
+        proxies.set(networks, headers);
         proxies
     }
 
-    pub(crate) fn set(&self, networks: Vec<IpNet>) {
-        *self.0.networks.write() = networks;
+    pub(crate) fn set(&self, networks: Vec<IpNet>, headers: ProxyHeaders) {
+        let mut settings = self.0.settings.write();
+        self.0.any.store(!networks.is_empty(), Ordering::Release);
+        *settings = ProxySettings { networks, headers };
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.0.any.load(Ordering::Acquire)
     }
 
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.0.networks.read().iter().any(|network| network.contains(&address))
+        self.any() && self.0.settings.read().trusts(address.to_canonical())
     }
 
-    /// The origin of a request that came over this connection.
+    /// The origin of a request that came over this connection, by the settings of now: a connection may be older.
     pub(super) fn origin(&self, peer: Peer, headers: &HeaderMap) -> RequestOrigin {
         let direct = RequestOrigin { client: peer.address.to_canonical(), https: peer.tls, host: None };
-        if !peer.is_proxy {
+        if !self.any() {
             return direct;
         }
-        let (standard, usual) = (self.standard(headers, &direct), self.usual(headers, &direct));
-        match (standard, usual) {
-            (Some(standard), Some(usual)) if standard.client != usual.client => {
-                // One of the two was written by the client, and nothing says which.
-                if !self.0.warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(
-                        proxy = %peer.address,
-                        "a trusted proxy passes on Forwarded and X-Forwarded-For that disagree, so neither is believed; \
-                         let it remove the one that it does not write itself"
-                    );
-                }
-                direct
-            }
-            (Some(origin), _) | (None, Some(origin)) => origin,
-            (None, None) => direct,
+        let settings = self.0.settings.read();
+        if !settings.trusts(direct.client) {
+            return direct;
+        }
+        match settings.headers {
+            ProxyHeaders::XForwarded => settings.by_x_forwarded(headers, direct),
+            ProxyHeaders::Forwarded => settings.by_forwarded(headers, direct),
         }
     }
+}
 
-    /// By `Forwarded` (RFC 7239). `None`: there is none.
-    fn standard(&self, headers: &HeaderMap, direct: &RequestOrigin) -> Option<RequestOrigin> {
-        let elements = elements(headers, &FORWARDED)?;
-        let mut origin = direct.clone();
-        for element in elements.iter().rev() {
+impl ProxySettings {
+    /// Takes an address that [`IpAddr::to_canonical`] has made.
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(&address))
+    }
+
+    /// By `Forwarded` (RFC 7239).
+    fn by_forwarded(&self, headers: &HeaderMap, mut origin: RequestOrigin) -> RequestOrigin {
+        for element in elements(headers, &FORWARDED).iter().rev() {
             let Some(client) = parameter(element, "for").and_then(|node| address(&node)) else { break };
             origin.client = client;
             if let Some(scheme) = parameter(element, "proto") {
@@ -101,13 +109,15 @@ impl TrustedProxies {
                 break;
             }
         }
-        Some(origin)
+        origin
     }
 
-    /// By `X-Forwarded-For` and its companions. `None`: there is none.
-    fn usual(&self, headers: &HeaderMap, direct: &RequestOrigin) -> Option<RequestOrigin> {
-        let hops = elements(headers, &FORWARDED_FOR)?;
-        let mut origin = direct.clone();
+    /// By `X-Forwarded-For`, and by its companions where it is there.
+    fn by_x_forwarded(&self, headers: &HeaderMap, mut origin: RequestOrigin) -> RequestOrigin {
+        let hops = elements(headers, &FORWARDED_FOR);
+        if hops.is_empty() {
+            return origin;
+        }
         for client in hops.iter().rev().map_while(|hop| address(hop)) {
             origin.client = client;
             if !self.trusts(client) {
@@ -115,31 +125,25 @@ impl TrustedProxies {
             }
         }
         // Of several values the last is the nearest proxy's.
-        let last = |name: &HeaderName| elements(headers, name).and_then(|mut values| values.pop());
+        let last = |name: &HeaderName| elements(headers, name).pop();
         if let Some(scheme) = last(&FORWARDED_PROTO) {
             origin.https = scheme.eq_ignore_ascii_case("https");
         }
         origin.host = last(&FORWARDED_HOST).and_then(|host| authority(&host));
-        Some(origin)
+        origin
     }
 }
 
-/// The elements of a list, over all lines of a header. A comma within quotes separates nothing. `None`: there is no such
-/// header. A line that is no text ends the list from its side: what is before it could be anything.
-fn elements(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<String>> {
-    let lines: Vec<_> = headers.get_all(name).iter().collect();
-    if lines.is_empty() {
-        return None;
-    }
+/// The elements of a list, over all lines of a header. A comma within quotes separates nothing. Bytes that are no text
+/// change their own element only: a client could hide behind them what its proxy appends.
+fn elements(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let mut all = Vec::new();
-    for line in lines {
-        match line.to_str() {
-            Ok(line) => all.extend(split_unquoted(line, ',').into_iter().map(|part| part.trim().to_owned())),
-            Err(_) => all.clear(),
-        }
+    for line in headers.get_all(name) {
+        let line = String::from_utf8_lossy(line.as_bytes());
+        all.extend(split_unquoted(&line, ',').into_iter().map(|part| part.trim().to_owned()));
     }
     all.retain(|element| !element.is_empty());
-    Some(all)
+    all
 }
 
 fn split_unquoted(text: &str, separator: char) -> Vec<&str> {
@@ -155,6 +159,10 @@ fn split_unquoted(text: &str, separator: char) -> Vec<&str> {
             }
             _ => {}
         }
+    }
+    if quoted {
+        // A quote without its end is a client's: what its proxy appends is no part of it.
+        return text.split(separator).collect();
     }
     parts.push(&text[begin..]);
     parts
@@ -186,23 +194,37 @@ fn authority(text: &str) -> Option<Authority> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
-    fn origin(proxy: &str, headers: &[(&'static str, &str)]) -> RequestOrigin {
-        let proxies = TrustedProxies::new(["10.0.0.0/8", "fd00::/8"].map(|net| net.parse().unwrap()).into());
-        let address = proxy.parse().unwrap();
-        let peer = Peer { address, tls: false, is_proxy: proxies.trusts(address) };
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(*name, value.parse().unwrap());
-        }
-        proxies.origin(peer, &map)
+    type Headers<'a> = &'a [(&'static str, &'a str)];
+
+    fn networks() -> Vec<IpNet> {
+        ["10.0.0.0/8", "fd00::/8"].map(|net| net.parse().unwrap()).into()
     }
 
-    fn client(proxy: &str, headers: &[(&'static str, &str)]) -> String {
+    fn origin_by(family: ProxyHeaders, proxy: &str, headers: Headers<'_>) -> RequestOrigin {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let peer = Peer { address: proxy.parse().unwrap(), tls: false };
+        TrustedProxies::new(networks(), family).origin(peer, &map)
+    }
+
+    fn origin(proxy: &str, headers: Headers<'_>) -> RequestOrigin {
+        origin_by(ProxyHeaders::XForwarded, proxy, headers)
+    }
+
+    fn client(proxy: &str, headers: Headers<'_>) -> String {
         origin(proxy, headers).client.to_string()
     }
 
+    fn client_by_standard(proxy: &str, value: &str) -> String {
+        origin_by(ProxyHeaders::Forwarded, proxy, &[(STANDARD, value)]).client.to_string()
+    }
+
     const FOR: &str = "x-forwarded-for";
+    const STANDARD: &str = "forwarded";
 
     #[test]
     fn only_a_trusted_proxy_is_believed() {
@@ -244,23 +266,64 @@ mod tests {
     #[test]
     fn the_standard_header_says_the_same() {
         let standard = "for=203.0.113.7;host=evil.example, For=\"[2001:db8::1]:4711\";proto=https;host=\"a.example:8443\", for=10.0.0.2";
-        let found = origin("10.0.0.1", &[("forwarded", standard)]);
+        let found = origin_by(ProxyHeaders::Forwarded, "10.0.0.1", &[(STANDARD, standard)]);
         assert_eq!((found.client.to_string().as_str(), found.https), ("2001:db8::1", true));
         assert_eq!(found.host.unwrap().as_str(), "a.example:8443");
-        assert_eq!(client("10.0.0.1", &[("forwarded", "for=192.0.2.1, for=_hidden")]), "10.0.0.1");
-        assert_eq!(client("10.0.0.1", &[("forwarded", "for=\"192.0.2.1, for=10.0.0.9\"")]), "10.0.0.1");
-        assert_eq!(client("10.0.0.1", &[("forwarded", "proto=https")]), "10.0.0.1");
+        assert_eq!(client_by_standard("10.0.0.1", "for=192.0.2.1, for=_hidden"), "10.0.0.1");
+        assert_eq!(client_by_standard("10.0.0.1", "for=\"192.0.2.1, for=10.0.0.9\""), "10.0.0.1");
+        assert_eq!(client_by_standard("10.0.0.1", "proto=https"), "10.0.0.1");
     }
 
     #[test]
-    fn headers_that_disagree_are_not_believed() {
-        let spoofed = [("forwarded", "for=203.0.113.7"), (FOR, "192.0.2.1")];
-        assert_eq!(client("10.0.0.1", &spoofed), "10.0.0.1");
-        let agreed = [("forwarded", "for=192.0.2.1;proto=https"), (FOR, "192.0.2.1")];
-        assert!(origin("10.0.0.1", &agreed).https);
+    fn only_the_headers_of_the_setting_are_read_whatever_a_client_adds() {
+        let both = [
+            (STANDARD, "for=203.0.113.7;proto=https;host=a.example"),
+            (FOR, "192.0.2.1"),
+            ("x-forwarded-proto", "http"),
+            ("x-forwarded-host", "b.example"),
+        ];
+        for (family, client, https, host) in [
+            (ProxyHeaders::XForwarded, "192.0.2.1", false, "b.example"),
+            (ProxyHeaders::Forwarded, "203.0.113.7", true, "a.example"),
+        ] {
+            let found = origin_by(family, "10.0.0.1", &both);
+            assert_eq!((found.client.to_string().as_str(), found.https), (client, https), "{family:?}");
+            assert_eq!(found.host.unwrap().as_str(), host, "{family:?}");
+        }
+        let others = origin("10.0.0.1", &both[..1]);
+        assert_eq!(
+            (others.client.to_string().as_str(), others.https, others.host),
+            ("10.0.0.1", false, None)
+        );
         let alone = [("x-forwarded-host", "evil.example"), ("x-forwarded-proto", "https")];
         let direct = origin("10.0.0.1", &alone);
         assert_eq!((direct.https, direct.host), (false, None), "without an address nothing is believed");
+    }
+
+    #[test]
+    fn a_client_cannot_hide_what_its_proxy_appends_behind_a_quote_or_bytes_that_are_no_text() {
+        for begin in ["\"", "\"\\\"", "\"a\", \"b", "\u{e9}", "192.0.2.66 \u{e9}"] {
+            let hops = format!("{begin}, 192.0.2.1");
+            assert_eq!(client("10.0.0.1", &[(FOR, hops.as_str())]), "192.0.2.1", "{begin}");
+            let standard = format!("for={begin}, for=\"[2001:db8::1]:4711\"");
+            assert_eq!(client_by_standard("10.0.0.1", &standard), "2001:db8::1", "{begin}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_is_removed_is_no_longer_believed_on_connections_that_are_open() {
+        let proxies = TrustedProxies::new(networks(), ProxyHeaders::XForwarded);
+        let peer = Peer { address: "10.0.0.1".parse().unwrap(), tls: false };
+        let mut headers = HeaderMap::new();
+        headers.append(FOR, HeaderValue::from_static("192.0.2.1"));
+        let client = || proxies.origin(peer, &headers).client.to_string();
+        assert_eq!(client(), "192.0.2.1");
+        proxies.set(vec!["172.16.0.0/12".parse().unwrap()], ProxyHeaders::XForwarded);
+        assert_eq!(client(), "10.0.0.1");
+        proxies.set(Vec::new(), ProxyHeaders::XForwarded);
+        assert_eq!((client().as_str(), proxies.any()), ("10.0.0.1", false));
+        proxies.set(networks(), ProxyHeaders::XForwarded);
+        assert_eq!(client(), "192.0.2.1");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::api::{
     Api, ExportPermits, KeySets, MemoryBudget, PagePermits, Parts as ApiParts, PublicUrl, Rates, StoreProbe,
     router,
 };
+use crate::backup::MANIFEST;
 use crate::cli::dashboard_link;
 use crate::config::{Config, TraceConfig};
 use crate::dashboard::Dashboard;
@@ -81,6 +82,11 @@ pub enum StartError {
     Certificate(#[from] CertificateError),
     #[error("otlp_url: {0}")]
     Collector(#[from] CollectorError),
+    #[error(
+        "{} is a backup, and a server would change it: make a data folder of it with `aldaba restore {} --data DIR`",
+        folder.display(), folder.display()
+    )]
+    IsBackup { folder: PathBuf },
     #[error("smtp_url: cannot prepare encryption for the mail server: {0}")]
     Mail(String),
     #[error(transparent)]
@@ -124,6 +130,9 @@ impl Server {
         let failed = |address| move |source| StartError::MetricsListen { address, source };
         let metrics_listener =
             config.metrics_listen.map(|address| listen(address).map_err(failed(address))).transpose()?;
+        if config.data().join(MANIFEST).exists() {
+            return Err(StartError::IsBackup { folder: config.data().to_owned() });
+        }
         let had_database = has_database(config.data()).unwrap_or(false);
         let lost_secret = keys::lost_secret(&config, had_database);
         let mut setup = Setup { clock, entropy: entropy.clone(), ..setup(&config)? };
@@ -155,7 +164,7 @@ impl Server {
             engine: engine.clone(),
             address,
             tls,
-            proxies: TrustedProxies::new(config.trusted_proxies.clone()),
+            proxies: TrustedProxies::new(config.trusted_proxies.clone(), config.proxy_headers),
             public_url: public_url.clone(),
             metrics: metrics.clone(),
             metrics_access: Arc::new(RwLock::new(MetricsAccess::of_own_listener(&config))),

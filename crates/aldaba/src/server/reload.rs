@@ -106,6 +106,7 @@ impl Reloader {
             merged.mail = MailSettings { delay: was.mail.delay, ..new.mail.clone() };
         }
         merged.trusted_proxies.clone_from(&new.trusted_proxies);
+        merged.proxy_headers = new.proxy_headers;
         merged.public_url.clone_from(&new.public_url);
         merged.metrics_token.clone_from(&new.metrics_token);
         merged.log.clone_from(&new.log);
@@ -160,7 +161,7 @@ impl Reloader {
     fn apply(&self, config: &Config, mail: Option<MailOptions>) {
         let live = &self.live;
         self.log.set(&config.log);
-        live.proxies.set(config.trusted_proxies.clone());
+        live.proxies.set(config.trusted_proxies.clone(), config.proxy_headers);
         live.public_url.set(config.public_url.clone());
         live.metrics.set_access(MetricsAccess::of(config, Some(live.address.ip())));
         *live.metrics_access.write() = MetricsAccess::of_own_listener(config);

@@ -60,9 +60,10 @@ impl Requests {
 
     pub(super) async fn answer(self, mut request: Request<Incoming>, peer: Peer) -> Response {
         let mut of_client = None;
-        if peer.tls || peer.is_proxy || is_page(request.uri().path()) || Routers::log_wanted() {
+        if peer.tls || self.0.proxies.any() || is_page(request.uri().path()) || Routers::log_wanted() {
             let origin = self.0.proxies.origin(peer, request.headers());
-            if peer.is_proxy && origin.client != peer.address.to_canonical() {
+            // Only a trusted proxy has a client of another address.
+            if origin.client != peer.address.to_canonical() {
                 match self.0.slots.table().register_request(origin.client) {
                     Ok(tracked) => of_client = Some(tracked),
                     Err(TooManyConnections) => {

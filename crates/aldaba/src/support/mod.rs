@@ -1,10 +1,9 @@
-//! `aldaba support`: one archive for a bug report. It has no secrets, no payloads and no names of customers: what is not listed
-//! here is not in it.
+//! `aldaba support`: one archive for a bug report. Payloads and secrets are not inside: what is not listed here is not in it.
 
 mod archive;
 mod redact;
 
-use crate::cli::{ServerClient, Trust, server_of_folder};
+use crate::cli::{ServerClient, Trust, reachable, server_of_folder};
 use crate::config::{Config, SettingShown, Source};
 use crate::doctor::{self, Diagnosis};
 use aldaba_delivery::Timestamp;
@@ -24,7 +23,7 @@ const LOG_BYTES: u64 = 4 << 20;
 const COUNT_TIME: Duration = Duration::from_secs(5);
 
 const README: &str = "\
-This archive was made by `aldaba support` for a bug report. It has no secrets, no payloads and no rows of the database.
+This archive was made by `aldaba support` for a bug report. Payloads, secrets and rows of the database are not inside.
 
   versions.json       the program, its database library, the system
   configuration.json  every setting, where it comes from, and its value unless that is a secret
@@ -35,7 +34,7 @@ This archive was made by `aldaba support` for a bug report. It has no secrets, n
   health.json, ready.json, metrics.txt   what the running server said, if one ran
   log.txt             the end of the log, if one was given with --log
 
-Look through it before you send it.
+A log can name hosts and addresses: read it before you send it. Look through it all; what looks like a secret is (hidden).
 ";
 
 /// What the archive is made of.
@@ -50,9 +49,9 @@ pub(crate) struct ArchiveParts<'a> {
 /// Makes the archive in memory.
 pub(crate) async fn collect(parts: ArchiveParts<'_>) -> io::Result<Vec<u8>> {
     let ArchiveParts { config, settings, log, now } = parts;
-    let redaction = Redaction::of(config);
+    let redaction = Redaction::of(config, settings);
     let mut archive = Archive::new(now);
-    let mut add = |name: &str, text: &str| archive.add(name, redaction.applied(text).as_bytes());
+    let mut add = |name: &str, text: &str| archive.add(name, redaction.of_our_own(text).as_bytes());
     add("README.txt", README);
     add("versions.json", &pretty(&versions()));
     add("configuration.json", &pretty(&json!(settings.iter().map(shown).collect::<Vec<_>>())));
@@ -84,7 +83,7 @@ pub(crate) async fn collect(parts: ArchiveParts<'_>) -> io::Result<Vec<u8>> {
         }
     }
     if let Some(log) = log {
-        add("log.txt", &String::from_utf8_lossy(&end_of(log)?));
+        archive.add("log.txt", redaction.of_log(&String::from_utf8_lossy(&end_of(log)?)).as_bytes());
     }
     Ok(archive.finish())
 }
@@ -138,9 +137,15 @@ async fn from_server(config: &Config) -> Vec<(&'static str, String)> {
 /// From where the API listens, or from the listener of their own.
 async fn metrics(server: &ServerClient, config: &Config) -> Option<String> {
     let own = || {
-        let url = Url::parse(&format!("http://{}", config.metrics_listen?)).ok()?;
+        let address = reachable(config.metrics_listen?);
+        // The certificate names the host that clients use, not this address.
+        let (scheme, certificate) = match config.tls() {
+            Some(files) => ("https", std::fs::read(files.certificate).ok()),
+            None => ("http", None),
+        };
+        let url = Url::parse(&format!("{scheme}://{address}")).ok()?;
         let token = config.metrics_token.as_ref().map_or("none", |token| token.0.as_str());
-        ServerClient::new(url, token, &Trust::default(), None).ok()
+        ServerClient::new(url, token, &Trust { issuers: None, own: certificate }, None).ok()
     };
     for server in [Some(server), own().as_ref()].into_iter().flatten() {
         match server.client().get_plain("/metrics").await {

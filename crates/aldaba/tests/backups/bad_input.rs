@@ -221,3 +221,20 @@ fn a_server_does_not_start_on_a_restore_that_was_ended_midway_and_the_next_resto
     assert_eq!(server.stop(), Some(0));
     assert!(!folder.join(".restoring").exists());
 }
+
+#[test]
+fn a_folder_of_somebody_else_is_neither_removed_nor_used() {
+    let (stage, _server) = Stage::quiet();
+    let (target, foreign) = (stage.path("notes"), stage.path("notes.unfinished"));
+    std::fs::create_dir(&foreign).expect("a folder");
+    std::fs::write(foreign.join("mine.txt"), "mine").expect("a file");
+    let output = aldaba(&["backup", "--data", &stage.data.display().to_string()], &target, &[]);
+    assert!(!output.status.success() && said(&output).contains("notes.unfinished"), "{}", said(&output));
+    assert_eq!(std::fs::read_to_string(foreign.join("mine.txt")).expect("the file"), "mine");
+    // Nor is a link followed.
+    std::fs::rename(&foreign, stage.path("elsewhere")).expect("a rename");
+    std::os::unix::fs::symlink(stage.path("elsewhere"), &foreign).expect("a link");
+    let output = aldaba(&["backup", "--data", &stage.data.display().to_string()], &target, &[]);
+    assert!(!output.status.success() && !target.exists(), "{}", said(&output));
+    assert_eq!(std::fs::read_dir(stage.path("elsewhere")).expect("a folder").count(), 1);
+}

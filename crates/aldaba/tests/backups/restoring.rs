@@ -151,3 +151,48 @@ fn a_restore_says_what_would_be_sent_and_a_check_makes_nothing() {
     };
     assert_eq!(counted("due") + counted("wait for a later time"), 3 + planned, "{text}");
 }
+
+#[test]
+fn a_command_for_a_restored_folder_never_reaches_the_server_of_the_original() {
+    let (stage, _server) = Stage::quiet();
+    let folder = stage.restore(&stage.backup("backup"), "copy");
+    let listen = stage.address.to_string();
+    let beside = [("ALDABA_LISTEN", listen.as_str())];
+    for command in
+        [&["erase", &stage.app, "--yes", "--data"][..], &["health", "--data"], &["alerts", "--data"]]
+    {
+        let output = aldaba(command, &folder, &beside);
+        assert_eq!(output.status.code(), Some(69), "{command:?}: {}", said(&output));
+        assert!(said(&output).contains("no server runs on the data folder"), "{}", said(&output));
+    }
+    let application = stage.client(stage.address).get(&format!("/app/{}", stage.app)).expect("an answer");
+    assert_eq!(application.status, 200);
+    let missing = aldaba(&["health", "--data"], &stage.path("missing"), &beside);
+    assert_eq!(missing.status.code(), Some(69), "{}", said(&missing));
+}
+
+#[test]
+fn a_restore_that_was_ended_midway_is_done_again_by_the_same_command() {
+    let (stage, server) = Stage::quiet();
+    let sent = stage.send(stage.address, 1);
+    let backup = stage.backup("backup");
+    drop(server);
+    let folder = stage.restore(&backup, "restored");
+    // As after a kill before the database got its place.
+    std::fs::create_dir(folder.join(".restoring")).expect("a folder");
+    std::fs::rename(folder.join("aldaba.db"), folder.join(".restoring/aldaba.db")).expect("a rename");
+    let folder = stage.restore(&backup, "restored");
+    let server = Server::start(&folder, free_address());
+    assert_eq!(messages(&stage, server.address), [sent]);
+}
+
+#[test]
+fn a_server_does_not_start_on_a_backup() {
+    let (stage, server) = Stage::quiet();
+    let backup = stage.backup("backup");
+    drop(server);
+    let before = content(&backup);
+    let output = aldaba(&["serve", "--listen", "127.0.0.1:0", "--data"], &backup, &[]);
+    assert!(!output.status.success() && said(&output).contains("is a backup"), "{}", said(&output));
+    assert!(content(&backup) == before, "the backup has changed");
+}

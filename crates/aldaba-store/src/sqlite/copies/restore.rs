@@ -16,6 +16,8 @@ use std::time::Duration;
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 /// Names that an error lists at most.
 const MAX_NAMES: usize = 3;
+/// What a restore gives its place: no server starts on these while the folder of the restore is beside them.
+const PLACED: [&str; 4] = ["encryption.key", "jwt.secret", files::WATERMARK, files::DATABASE];
 /// How many numbers may have been given in each millisecond since the copy was made.
 const NUMBERS_PER_MILLISECOND: u64 = 100;
 /// How many may have been given besides, whatever the clocks say.
@@ -74,7 +76,7 @@ impl Restoring {
             if FolderLock::is_held(folder).map_err(failed)? {
                 return Err(RestoringError::Running { folder: folder.to_owned() });
             }
-            check_empty(folder)?;
+            check_empty(folder, false)?;
         }
         let mut new_files = NewFiles::default();
         new_files.make_folder(folder).map_err(failed)?;
@@ -83,9 +85,10 @@ impl Restoring {
             OpenError::Folder { source, .. } => failed(source),
             _ => RestoringError::Running { folder: folder.to_owned() },
         })?;
+        // Another restore may have ended since.
+        check_empty(folder, true)?;
         let staging = Staging(folder.join(files::RESTORING));
-        // What an earlier restore has left that was ended midway.
-        drop(Staging(staging.0.clone()));
+        remove_leftovers(folder, &staging.0).map_err(failed)?;
         DirBuilder::new().mode(0o700).create(&staging.0).map_err(failed)?;
         Ok(Self { folder: folder.to_owned(), staging, new_files, _lock: lock })
     }
@@ -133,18 +136,35 @@ impl Restoring {
     }
 }
 
-fn check_empty(folder: &Path) -> Result<(), RestoringError> {
+/// Removes what an earlier restore has left that was ended midway.
+fn remove_leftovers(folder: &Path, staging: &Path) -> io::Result<()> {
+    if !staging.exists() {
+        return Ok(());
+    }
+    for name in PLACED {
+        match std::fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    std::fs::remove_dir_all(staging)
+}
+
+/// `is_locked`: the lock is this restore's.
+fn check_empty(folder: &Path, is_locked: bool) -> Result<(), RestoringError> {
     let failed = |source| RestoringError::Folder { folder: folder.to_owned(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
     }
-    let of_a_restore = [files::LOCK, files::RESTORING];
-    names.retain(|name| name != OF_THE_FILE_SYSTEM);
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
     // A restore that was ended midway leaves these two together; one alone is of somebody else.
-    if of_a_restore.iter().all(|left| names.iter().any(|name| name == left)) {
-        names.retain(|name| !of_a_restore.contains(&name.as_str()));
-    }
+    let was_ended = has(files::LOCK) && has(files::RESTORING);
+    names.retain(|name| {
+        let name = name.as_str();
+        let is_left = name == files::LOCK || name == files::RESTORING || PLACED.contains(&name);
+        name != OF_THE_FILE_SYSTEM && !(was_ended && is_left) && !(is_locked && name == files::LOCK)
+    });
     if names.is_empty() {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,15 @@ pub enum CertificateError {
         file.display()
     )]
     Unreadable { setting: &'static str, file: PathBuf, source: io::Error },
-    #[error("{setting}: {} is larger than 1 MiB; expected a file with PEM", file.display())]
+    #[error(
+        "{setting}: {} is not a regular file; name a file with PEM, or a symbolic link to one, not a folder, pipe or device",
+        file.display()
+    )]
+    NotRegular { setting: &'static str, file: PathBuf },
+    #[error(
+        "{setting}: {} is larger than 1 MiB; name a file that holds only the certificates or the key, as PEM",
+        file.display()
+    )]
     TooLarge { setting: &'static str, file: PathBuf },
     #[error(
         "{setting}: {} is not PEM: a block between `-----BEGIN …-----` and `-----END …-----` cannot be read. Is it whole, and not DER?",
@@ -50,7 +58,10 @@ pub enum CertificateError {
         .0.display()
     )]
     NoCertificate(PathBuf),
-    #[error("tls_certificate: {} holds a certificate that is not X.509", .0.display())]
+    #[error(
+        "tls_certificate: {} holds a certificate that is not valid X.509 version 3; replace it (`openssl x509 -req` may make version 1, unless it has `-extfile`)",
+        .0.display()
+    )]
     Certificate(PathBuf),
     #[error(
         "tls_key: {} holds no private key; expected a `PRIVATE KEY`, `RSA PRIVATE KEY` or `EC PRIVATE KEY` block (PKCS#8, PKCS#1 or SEC1)",
@@ -155,10 +166,17 @@ impl FileContents {
 
 fn content(setting: &'static str, file: &Path) -> Result<Vec<u8>, CertificateError> {
     let unreadable = |source| CertificateError::Unreadable { setting, file: file.into(), source };
-    if fs::metadata(file).map_err(unreadable)?.len() > MAX_FILE_BYTES {
+    // Symbolic links are followed: Kubernetes mounts secrets as such. To open a pipe would wait for its writer.
+    if !fs::metadata(file).map_err(unreadable)?.is_file() {
+        return Err(CertificateError::NotRegular { setting, file: file.into() });
+    }
+    let mut content = Vec::new();
+    let mut limited = File::open(file).map_err(unreadable)?.take(MAX_FILE_BYTES + 1);
+    limited.read_to_end(&mut content).map_err(unreadable)?;
+    if content.len() as u64 > MAX_FILE_BYTES {
         return Err(CertificateError::TooLarge { setting, file: file.into() });
     }
-    fs::read(file).map_err(unreadable)
+    Ok(content)
 }
 
 fn only_key(pem: &[u8], file: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
@@ -179,7 +197,21 @@ fn only_key(pem: &[u8], file: &Path) -> Result<PrivateKeyDer<'static>, Certifica
 mod tests {
     use super::*;
     use rcgen::{CertificateParams, KeyPair};
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
     use tempfile::TempDir;
+
+    /// Made by `openssl x509 -req` of OpenSSL 3.0, without `-extfile`.
+    const VERSION_1: &str = "-----BEGIN CERTIFICATE-----
+MIIBJDCBywIUSVaHOUj/JTyggvzVAJbinB6QgvswCgYIKoZIzj0EAwIwFDESMBAG
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTExOTIwMjM1MloYDzIxMjYxMDI2MjAyMzUy
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQL6y+n8ypS3ASZudqki1/+nQ1EcKB7B8UMA8CERLG0hIhDu8siAfJ9ueDXl1Y2
+cPq0nJtd2BlFOdErAZfxB5EGMAoGCCqGSM49BAMCA0gAMEUCIQC62so4SodId9Qn
+kMuySrCXz3YFX3uYuRXE52YPHIKwkwIgVQWKW+qBIxCubW15xcVWp48JJn86k0SQ
+e7eK7XSOM2o=
+-----END CERTIFICATE-----
+";
 
     fn pair() -> (String, String) {
         let key = KeyPair::generate().unwrap();
@@ -223,9 +255,11 @@ mod tests {
         for (certificate, key, setting, said) in [
             ("", &key[..], "tls_certificate", "certificate.pem holds no certificate; expected"),
             (&key, &key, "tls_certificate", "holds no certificate"),
-            (nonsense, &key, "tls_certificate", "a certificate that is not X.509"),
+            (nonsense, &key, "tls_certificate", "a certificate that is not valid X.509 version 3; replace"),
+            (VERSION_1, &key, "tls_certificate", "a certificate that is not valid X.509 version 3; replace"),
             ("-----BEGIN CERTIFICATE-----\n!\n", &key, "tls_certificate", "is not PEM"),
-            (&large, &key, "tls_certificate", "is larger than 1 MiB"),
+            (&large, &key, "tls_certificate", "is larger than 1 MiB; name a file"),
+            (&certificate, &large, "tls_key", "is larger than 1 MiB; name a file"),
             (&certificate, "", "tls_key", "key.pem holds no private key; expected a `PRIVATE KEY`"),
             (&certificate, no_key, "tls_key", "a kind that cannot be used; expected RSA"),
             (&certificate, locked, "tls_key", "an encrypted private key; store it without"),
@@ -244,5 +278,24 @@ mod tests {
             error.contains("certificate.pem: No such file") && error.contains("Check the path"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_folder_a_pipe_and_a_device_are_refused_without_being_opened_and_a_link_to_a_file_is_read() {
+        let (certificate, key) = pair();
+        let (folder, mut files) = files(&certificate, &key);
+        files.certificate = folder.path().join("link.pem");
+        // As in Kubernetes: a link into a folder that is a link.
+        symlink(folder.path(), folder.path().join("..data")).unwrap();
+        symlink("..data/certificate.pem", &files.certificate).unwrap();
+        assert!(read(&files).is_ok());
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for file in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
+            files.key = file.into();
+            let error = read(&files).unwrap_err().to_string();
+            let expected = format!("tls_key: {} is not a regular file; name a file with PEM", file.display());
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::support::client::Client;
 use crate::support::waiting::wait_until;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -119,6 +120,78 @@ async fn the_archive_says_how_the_server_is_and_has_no_secret_no_payload_and_no_
         !again.status.success() && text(&again.stderr).contains("Name another file"),
         "nothing is overwritten"
     );
+}
+
+#[test]
+fn secrets_of_settings_passwords_and_mail_addresses_are_taken_out_of_the_log() {
+    let mut canaries = Canaries::default();
+    let folder = tempfile::tempdir().unwrap();
+    let mail = canaries.plant("mail password");
+    let (user, header) = (canaries.plant("proxy user"), canaries.plant("collector header"));
+    let (bearer, basic, password) =
+        (canaries.plant("bearer"), canaries.plant("basic"), canaries.plant("password"));
+    let (query, person) = (canaries.plant("token in a query"), canaries.plant("person"));
+    std::fs::write(folder.path().join("a.toml"), format!("otlp_headers = 'x-key={header}'\n")).unwrap();
+    let settings = [
+        ("ALDABA_SMTP_URL", format!("smtp://user:{mail}%40{mail}@127.0.0.1:1")),
+        ("ALDABA_MAIL_FROM", "hooks@example.com".into()),
+        ("ALDABA_EGRESS_PROXY", format!("http://{user}:pw%407@127.0.0.1:1")),
+    ];
+    let log = format!(
+        "login {mail}@{mail} failed\nlogin {mail}%40{mail} failed\nproxy says pw@7, pw%407\n\
+         http://{user}:a@host {header}\nAuthorization: Bearer {bearer}\nAuthorization: Basic {basic}\n\
+         password={password} token={query}\nto {person}@example.com: stays\n"
+    );
+    std::fs::write(folder.path().join("log"), log).unwrap();
+    let mut command = aldaba(folder.path());
+    command.args(["support", "--output", "a.tar", "--log", "log", "--config", "a.toml"]);
+    let output = command.envs(settings).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("read it before you send it"), "{}", text(&output.stdout));
+    let files = extracted(&folder.path().join("a.tar"), &folder.path().join("extracted"));
+    let outputs: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
+    let found = canaries.found_in(&outputs);
+    assert!(found.is_empty(), "{} found:\n{}", found.len(), found.join("\n"));
+    let log = &files["log.txt"];
+    assert!(log.contains("to (hidden)@example.com: stays"), "{log}");
+    assert!(
+        log.starts_with("login (hidden) failed\nlogin (hidden) failed\nproxy says (hidden), (hidden)\n"),
+        "{log}"
+    );
+}
+
+#[test]
+fn the_archive_has_the_metrics_of_a_listener_with_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&key).unwrap();
+    std::fs::write(folder.path().join("certificate.pem"), certificate.pem()).unwrap();
+    std::fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let settings = [
+        ("ALDABA_TLS_CERTIFICATE", "certificate.pem"),
+        ("ALDABA_TLS_KEY", "key.pem"),
+        ("ALDABA_METRICS_LISTEN", free.as_str()),
+    ];
+    let (_server, _) = Started::serve(folder.path(), &settings);
+    let mut command = aldaba(folder.path());
+    let output = command.args(["support", "--output", "a.tar"]).envs(settings).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let files = extracted(&folder.path().join("a.tar"), &folder.path().join("extracted"));
+    assert!(files["metrics.txt"].contains("aldaba_accepting"), "{}", files["metrics.txt"]);
+}
+
+#[test]
+fn an_archive_that_cannot_be_written_whole_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    // The system refuses what is longer than a block, as a full disk does.
+    let command = "trap '' XFSZ; ulimit -f 1; exec \"$0\" support --output a.tar";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command, env!("CARGO_BIN_EXE_aldaba")]).current_dir(folder.path());
+    let output = shell.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cannot write a.tar"), "{}", text(&output.stderr));
+    assert!(!folder.path().join("a.tar").exists());
 }
 
 #[test]

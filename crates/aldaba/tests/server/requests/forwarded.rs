@@ -2,18 +2,17 @@
 
 use crate::support::client::Client;
 use crate::support::running::Running;
-use aldaba::config::Config;
+use aldaba::config::{Config, ProxyHeaders};
 use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
 use test_servers::Nginx;
 
-/// What an operator of nginx writes, so that no header of a client passes.
+/// What an operator of nginx writes, so that no header that is believed is a client's.
 const LOCATION: &str = "proxy_set_header Host $host;
    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
    proxy_set_header X-Forwarded-Proto https;
-   proxy_set_header X-Forwarded-Host hooks.example.com;
-   proxy_set_header Forwarded '';";
+   proxy_set_header X-Forwarded-Host hooks.example.com;";
 
 fn trusting(network: &'static str) -> impl FnOnce(&mut Config) {
     move |config| config.trusted_proxies = vec![network.parse().unwrap()]
@@ -75,6 +74,24 @@ async fn what_a_client_adds_to_an_nginx_that_passes_it_on_is_not_believed() {
 }
 
 #[tokio::test]
+async fn with_the_setting_forwarded_only_the_standard_header_of_a_trusted_nginx_is_believed() {
+    let server = Running::with(|config| {
+        trusting("127.0.0.0/8")(config);
+        config.proxy_headers = ProxyHeaders::Forwarded;
+    })
+    .await;
+    // It passes on X-Forwarded-For and the like as they come. Its client has an address that is not trusted.
+    let nginx = Nginx::start(
+        server.address,
+        "proxy_set_header Host $host;
+         proxy_set_header Forwarded \"$http_forwarded, for=192.0.2.7;proto=https;host=hooks.example.com\";",
+    );
+    assert_eq!(base(&server, nginx.address(), &SPOOFED).await, "https://hooks.example.com");
+    assert_eq!(base(&server, server.address, &SPOOFED[..3]).await, "http://aldaba.test");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_setting_public_url_comes_before_what_a_proxy_says() {
     let server = Running::with(|config| {
         trusting("127.0.0.0/8")(config);
@@ -113,6 +130,10 @@ async fn each_client_of_a_trusted_proxy_has_the_limit_of_an_address_and_the_prox
     assert_eq!((refused.status.as_u16(), refused.headers["retry-after"].as_bytes()), (503, &b"1"[..]));
     assert_eq!(from("192.0.2.2").await.status, 200, "another client");
     assert_eq!(from("203.0.113.9, 192.0.2.2").await.status, 200, "a spoofed first entry changes nothing");
+    let spoofed = [("forwarded", "for=203.0.113.9"), ("x-forwarded-for", "192.0.2.1")];
+    let refused = server.client.send(Method::GET, "/app", &spoofed, Bytes::new()).await;
+    assert_eq!(refused.status, 503, "the other header does not evade the limit");
+    assert_eq!(from("\", 192.0.2.1").await.status, 503, "nor does a quote without its end");
     drop(held);
     while from("192.0.2.1").await.status == 503 {}
     server.stop().await;
