@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub(crate) struct SupportCommand {
     #[command(flatten)]
     pub(crate) data_options: DataOptions,
-    /// The archive, which is made [default: aldaba-support-<time>.tar]
+    /// The archive, which is made [default: `aldaba-support-TIME.tar`]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// A file with the server's log, or - for standard input, as in `journalctl --unit aldaba | aldaba support --log -`

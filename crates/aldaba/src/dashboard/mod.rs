@@ -1,6 +1,6 @@
 //! The dashboard: pages that people look at in a browser.
 //!
-//! A page is a folder in `pages/`: its Rust file reads what it shows through [`crate::questions`], its template is the same for the
+//! A page is a folder in `pages/`: its Rust file reads what it shows through `crate::questions`, its template is the same for the
 //! whole page and for the parts that are rendered again while it is open, and its texts are there in every language. `pages/mod.rs`
 //! has the table of all URLs; `route.rs` does everything that comes before a page: who asks, from where, and what they may.
 

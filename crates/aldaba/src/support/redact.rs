@@ -42,10 +42,10 @@ impl Redaction {
                 secrets.push(text.trim().to_owned());
             }
         }
-        Self::new(secrets)
+        Self::new(&secrets)
     }
 
-    fn new(secrets: Vec<String>) -> Self {
+    fn new(secrets: &[String]) -> Self {
         let mut forms: Vec<_> = secrets.iter().flat_map(|secret| forms_of(secret)).collect();
         forms.retain(|form| !form.is_empty());
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -174,10 +174,19 @@ fn word(word: &str) -> String {
         Some((at, last)) if is_edge(last) => word.split_at(at),
         _ => (word, ""),
     };
-    if let Some(at) = PREFIXES.iter().filter_map(|prefix| bare.find(prefix)).min() {
+    let secret = |prefix: &&str| {
+        let at = bare.find(*prefix)?;
+        (*prefix != aldaba_engine::KEY_PREFIX || is_key(&bare[at..])).then_some(at)
+    };
+    if let Some(at) = PREFIXES.iter().filter_map(secret).min() {
         return format!("{}{PLACE}{edge}", mail_hidden(&url(&bare[..at])));
     }
     format!("{}{edge}", mail_hidden(&url(bare)))
+}
+
+/// Names of metrics begin as keys do, and have small letters only.
+fn is_key(word: &str) -> bool {
+    word.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'_')
 }
 
 /// Ends a word: what a secret does not have.
@@ -225,11 +234,13 @@ mod tests {
 
     #[test]
     fn secrets_are_taken_out_and_the_rest_stays() {
-        let redaction = Redaction::new(vec!["the secret of this server".into()]);
+        let redaction = Redaction::new(&["the secret of this server".into()]);
         for (text, expected) in [
             ("nothing to hide: 42, \"a\"", "nothing to hide: 42, \"a\""),
             ("a=the secret of this server.", "a=(hidden)."),
             ("key=\"whsec_abc/+=\" more", "key=\"(hidden)\" more"),
+            ("aldaba_lanes{state=\"idle\"} 4", "aldaba_lanes{state=\"idle\"} 4"),
+            ("key aldaba_x7Qp more", "key (hidden) more"),
             ("secret=whsec_abc more", "secret=(hidden) more"),
             ("Bearer eyJhbGciOi.J9.x\n", "Bearer (hidden)\n"),
             ("to https://u:p@a.example:8/x?k=v, again", "to https://(hidden)@a.example:8/x?…, again"),
@@ -245,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_marker_is_taken_out_of_a_log() {
-        let redaction = Redaction::new(Vec::new());
+        let redaction = Redaction::new(&[]);
         for (line, expected) in [
             ("Authorization: Bearer a,b;c more\n", "Authorization: Bearer (hidden) more\n"),
             ("-H 'authorization: basic dTpw' more", "-H 'authorization: basic (hidden)' more"),
@@ -269,7 +280,7 @@ mod tests {
         ] {
             assert_eq!(parts_of(key, value).collect::<Vec<_>>(), expected);
         }
-        let redaction = Redaction::new(vec!["p%40\"s".into(), "longer%20secret".into(), "on".into()]);
+        let redaction = Redaction::new(&["p%40\"s".into(), "longer%20secret".into(), "on".into()]);
         for (line, expected) in [
             ("p%40\"s p@\"s p@\\\"s", "(hidden) (hidden) (hidden)"),
             ("xlonger secretx longer%20secret", "x(hidden)x (hidden)"),

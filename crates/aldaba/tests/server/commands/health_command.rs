@@ -45,7 +45,7 @@ fn no_server_and_another_program_and_a_wrong_url_have_an_exit_code_and_an_error_
     std::fs::write(folder.path().join("a.toml"), format!("listen = '{closed}'")).unwrap();
     let (code, said, error) = health(folder.path(), &["--config", "a.toml"]);
     assert_eq!((code, said.as_str()), (Some(69), ""), "{error}");
-    assert!(error.contains("does not answer at"), "{error}");
+    assert!(error.contains("no server runs on the data folder"), "{error}");
     let (code, _, error) = health(folder.path(), &["--url", &format!("http://{closed}")]);
     assert_eq!(code, Some(69), "{error}");
     assert!(error.contains("`--url` names another one"), "{error}");

@@ -263,7 +263,7 @@ async fn an_import_finds_the_server_of_the_data_folder_and_speaks_for_the_organi
     drop(server);
     let (code, _, err) = import(&[]);
     assert_eq!(code, 69);
-    assert!(err.contains("aldaba-data does not answer at http://127.0.0.1:"), "{err}");
+    assert!(err.contains("no server runs on the data folder"), "{err}");
     assert!(err.contains("aldaba serve --data ") && err.contains("--url"), "what to do: {err}");
 }
 

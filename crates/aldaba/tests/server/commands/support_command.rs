@@ -178,7 +178,7 @@ fn the_archive_has_the_metrics_of_a_listener_with_tls() {
     let output = command.args(["support", "--output", "a.tar"]).envs(settings).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let files = extracted(&folder.path().join("a.tar"), &folder.path().join("extracted"));
-    assert!(files["metrics.txt"].contains("aldaba_accepting"), "{}", files["metrics.txt"]);
+    assert!(files["metrics.txt"].contains("aldaba_alerts_firing{"), "{}", files["metrics.txt"]);
 }
 
 #[test]
