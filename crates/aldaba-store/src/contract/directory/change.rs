@@ -85,7 +85,7 @@ pub enum Change {
         idempotency: Option<IdempotencyKey>,
     },
     /// Deletes its application, and its source with it; a deleted application stays deleted. The steps that remove
-    /// everything follow. An application that is being erased is not erased twice: [`Changed::Repeated`] names that erasure.
+    /// everything follow. An application that is being erased is not erased twice: `Changed::Repeated` names that erasure.
     StartErasure {
         erasure: Box<Erasure>,
         source: Option<SourceId>,
