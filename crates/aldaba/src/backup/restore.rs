@@ -28,6 +28,8 @@ pub(crate) enum RestoreError {
     Database(#[from] OpenError),
     #[error(transparent)]
     Key(#[from] KeyProblem),
+    #[error("{} is inside of the backup: name a folder elsewhere. Nothing was changed", folder.display())]
+    Inside { folder: PathBuf },
     #[error("the disk of {} has {free} bytes free, and the backup needs {needed}: free some space. Nothing was changed", folder.display())]
     NoSpace { folder: PathBuf, needed: u64, free: u64 },
     #[error(transparent)]
@@ -91,6 +93,9 @@ pub(crate) fn restore(
     folder: &Path,
     now: Timestamp,
 ) -> Result<(), RestoreError> {
+    if is_within(folder, backup) {
+        return Err(RestoreError::Inside { folder: folder.to_owned() });
+    }
     let restoring = Restoring::begin(folder)?;
     check_space(folder, checked.manifest.bytes() + SMALL_FILES)?;
     for listed in &checked.manifest.files {
@@ -109,6 +114,14 @@ pub(crate) fn restore(
     let pause = PauseRecord { backup_made_at: made_at }.to_bytes();
     restoring.finish(&[(PAUSE_SETTING, &pause)], now.since(made_at))?;
     Ok(())
+}
+
+/// Whether a folder, which need not exist, is or would be within another.
+fn is_within(folder: &Path, other: &Path) -> bool {
+    let Ok(other) = other.canonicalize() else { return false };
+    let existing = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let existing = existing.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    existing.is_some_and(|existing| existing.starts_with(other))
 }
 
 fn check_space(folder: &Path, needed: u64) -> Result<(), RestoreError> {

@@ -109,7 +109,7 @@ async fn resume_running_server(data: &Path) -> Result<String, Error> {
     let request = OperatorRequest::resume(data);
     if let Ok(asked) = tokio::time::timeout(REQUEST_TIMEOUT, request.ask()).await {
         asked?;
-        return Ok("Resumed: the server sends what waits.\n".into());
+        return Ok("Sending is not paused any more: the server sends what waits.\n".into());
     }
     // The next start must not find it.
     request.forget();

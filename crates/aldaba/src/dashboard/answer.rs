@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, Entry, LOCATION, REFERRER_POLICY, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -50,6 +50,17 @@ pub(super) fn with_cookie(mut response: Response, cookie: &str) -> Response {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
+}
+
+/// Has browsers send the cookies of this answer over HTTPS alone.
+pub(super) fn keep_cookies_to_https(response: &mut Response) {
+    if let Entry::Occupied(mut cookies) = response.headers_mut().entry(SET_COOKIE) {
+        for cookie in cookies.iter_mut() {
+            if let Ok(secure) = HeaderValue::from_bytes(&[cookie.as_bytes(), b"; Secure"].concat()) {
+                *cookie = secure;
+            }
+        }
+    }
 }
 
 /// Bytes of others, to be saved: nothing of them runs in a browser.

@@ -8,6 +8,7 @@ use super::session::{self, CrossSite, Session};
 use super::shell::View;
 use super::visit::{Guest, Pairs, Visit};
 use crate::api::{Api, rates};
+use crate::server::RequestOrigin;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -27,10 +28,19 @@ pub(super) async fn answer(State(api): State<Api>, request: Request) -> Response
     }
     let view = View::of(request.headers());
     let (parts, body) = request.into_parts();
-    secured(match respond(&api, view, &parts, body).await {
+    let mut response = match respond(&api, view, &parts, body).await {
         Ok(response) => response,
         Err(fault) => fault_page(&api, view, &parts, &fault),
-    })
+    };
+    if is_https(&api, &parts) {
+        answer::keep_cookies_to_https(&mut response);
+    }
+    secured(response)
+}
+
+/// Whether the browser came over HTTPS, to the server or to a proxy before it.
+fn is_https(api: &Api, parts: &Parts) -> bool {
+    api.public_url.is_https() || parts.extensions.get::<RequestOrigin>().is_some_and(|origin| origin.https)
 }
 
 async fn respond(api: &Api, view: View, parts: &Parts, body: Body) -> Result<Response, Fault> {

@@ -34,7 +34,10 @@ pub(super) async fn examine(config: &Config, findings: &mut Vec<Finding>) {
     };
     let asked = server.call(server.client().get_plain("/api/v1/health/ready")).await;
     let readiness = match asked {
-        Ok(answer) => serde_json::from_slice::<Readiness>(&answer.body).map_err(|error| error.to_string()),
+        Ok(answer) if matches!(answer.status, 200 | 503) => {
+            serde_json::from_slice::<Readiness>(&answer.body).map_err(|error| error.to_string())
+        }
+        Ok(answer) => Err(format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body).trim())),
         Err(error) => Err(error.to_string()),
     };
     let readiness = match readiness {
@@ -43,7 +46,7 @@ pub(super) async fn examine(config: &Config, findings: &mut Vec<Finding>) {
             findings.push(Finding::problem(
                 CHECK,
                 format!("a server or a command uses the folder, and does not answer: {error}"),
-                "look at the log of the server; if it hangs, restart it",
+                "run this command with the settings of the server, and look at its log",
             ));
             return;
         }

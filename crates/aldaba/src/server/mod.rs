@@ -2,6 +2,7 @@
 
 mod accept;
 mod body_drain;
+mod connection;
 mod connection_slots;
 mod connection_table;
 mod cors;

@@ -238,3 +238,13 @@ fn a_folder_of_somebody_else_is_neither_removed_nor_used() {
     assert!(!output.status.success() && !target.exists(), "{}", said(&output));
     assert_eq!(std::fs::read_dir(stage.path("elsewhere")).expect("a folder").count(), 1);
 }
+
+#[test]
+fn a_backup_is_not_restored_into_itself() {
+    let (stage, server) = Stage::quiet();
+    let backup = stage.backup("backup");
+    drop(server);
+    let before = content(&backup);
+    refused_restore(&backup, &backup.join("within/data"), 1, "is inside of the backup");
+    assert!(content(&backup) == before, "the backup has changed");
+}

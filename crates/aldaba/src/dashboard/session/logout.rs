@@ -24,5 +24,5 @@ async fn log_out(guest: Guest, _: Pairs) -> Result<Response, Fault> {
             api.directory(&caller).revoke_token(caller.org(), mark, expires_at).await?;
         }
     }
-    Ok(with_cookie(see_other(&Paths.login()), &end(api)))
+    Ok(with_cookie(see_other(&Paths.login()), &end()))
 }

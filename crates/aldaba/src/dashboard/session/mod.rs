@@ -95,19 +95,18 @@ fn limits_address(parts: &Parts) -> Option<IpAddr> {
 fn begin(api: &Api, token: &[u8]) -> String {
     let plain = packed(api.engine.clock().now(), token);
     let sealed = BASE64_URL_SAFE_NO_PAD.encode(api.engine.seal_session(&plain, &*api.dashboard.entropy));
-    set_cookie(api, COOKIE_NAME, &sealed, IDLE)
+    set_cookie(COOKIE_NAME, &sealed, IDLE)
 }
 
 /// The cookie that ends a session.
-fn end(api: &Api) -> String {
-    set_cookie(api, COOKIE_NAME, "", Duration::ZERO)
+fn end() -> String {
+    set_cookie(COOKIE_NAME, "", Duration::ZERO)
 }
 
-/// A cookie for pages, which no script reads and no other site sends with a form.
-pub(super) fn set_cookie(api: &Api, name: &str, value: &str, age: Duration) -> String {
-    let is_https = api.metrics.tls.is_some() || api.public_url.is_https();
-    let secure = if is_https { "; Secure" } else { "" };
-    format!("{name}={value}; Path={ROOT}; Max-Age={}; HttpOnly; SameSite=Lax{secure}", age.as_secs())
+/// A cookie for pages, which no script reads and no other site sends with a form. Where the answer leaves, it gets `Secure` if
+/// the browser came over HTTPS.
+pub(super) fn set_cookie(name: &str, value: &str, age: Duration) -> String {
+    format!("{name}={value}; Path={ROOT}; Max-Age={}; HttpOnly; SameSite=Lax", age.as_secs())
 }
 
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -88,7 +88,7 @@ async fn choose(guest: Guest, form: Pairs) -> Result<Response, Fault> {
     let theme = form.get("theme").and_then(Theme::named).unwrap_or(theme);
     let then = form.get("then").filter(|path| is_own(path)).map_or_else(|| Paths.overview(), str::to_owned);
     let chosen = format!("{}.{}", tongue.code(), theme.name());
-    Ok(with_cookie(see_other(&then), &set_cookie(&guest.api, COOKIE_NAME, &chosen, COOKIE_AGE)))
+    Ok(with_cookie(see_other(&then), &set_cookie(COOKIE_NAME, &chosen, COOKIE_AGE)))
 }
 
 #[cfg(test)]

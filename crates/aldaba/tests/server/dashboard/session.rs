@@ -1,6 +1,6 @@
 //! Logging in and out, and what a session is.
 
-use super::browser::{Browser, text};
+use super::browser::{Browser, encoded, text};
 use crate::support::running::{JWT_SECRET, Running, token};
 use aldaba::DEFAULT_ORGANIZATION;
 use aldaba_engine::{SteppedClock, SystemClock};
@@ -64,6 +64,23 @@ async fn the_cookie_is_sealed_for_the_dashboard_alone_and_secure_over_https() {
     let behind = Running::with(|config| config.public_url = Some("https://hooks.example.com".into())).await;
     let reply = Browser::new(&behind).post("/dashboard/login", &[("credential", &given)]).await;
     assert!(reply.headers[SET_COOKIE].to_str().unwrap().ends_with("; Secure"));
+}
+
+#[tokio::test]
+async fn a_cookie_is_secure_where_a_trusted_proxy_says_that_the_browser_came_over_https() {
+    let given = token(DEFAULT_ORGANIZATION);
+    let headers = [
+        ("sec-fetch-site", "same-origin"),
+        ("x-forwarded-for", "198.51.100.7"),
+        ("x-forwarded-proto", "https"),
+    ];
+    for (network, is_secure) in [("127.0.0.0/8", true), ("192.0.2.0/24", false)] {
+        let server = Running::with(|config| config.trusted_proxies = vec![network.parse().unwrap()]).await;
+        let form = encoded(&[("credential", &given)]);
+        let reply = Browser::new(&server).send(Method::POST, "/dashboard/login", &headers, form).await;
+        let set = reply.headers[SET_COOKIE].to_str().unwrap();
+        assert_eq!(set.ends_with("; Secure"), is_secure, "{network}: {set}");
+    }
 }
 
 #[tokio::test]
